@@ -1,0 +1,138 @@
+"""Every public error of freshview: a code, its parameters, and what, why and what to do.
+
+Each error is one final class. Its three templates are filled from keyword-only parameters when
+the error is built, so a missing or misspelt parameter fails at once and not when the message is
+shown. Tests assert `code` and `parameters`; the sentences are for people.
+"""
+
+from collections.abc import Mapping
+from string import Formatter
+from typing import ClassVar, final
+
+
+class FreshviewError(Exception):
+    """The base of all errors that freshview raises on purpose.
+
+    A subclass sets `code` and the three templates. The parameters it takes are exactly the names
+    that its templates use, plus those listed in `extra_parameters` (carried for callers, not shown).
+    """
+
+    code: ClassVar[str] = "FRESHVIEW_ERROR"
+    what_template: ClassVar[str] = ""
+    why_template: ClassVar[str] = ""
+    do_template: ClassVar[str] = ""
+    extra_parameters: ClassVar[frozenset[str]] = frozenset()
+
+    parameters: Mapping[str, object]
+
+    def __init__(self, **parameters: object) -> None:
+        expected = self.parameter_names()
+        given = frozenset(parameters)
+        if given != expected:
+            raise TypeError(
+                f"{type(self).__name__} takes the parameters {sorted(expected)}, "
+                f"got {sorted(given)}"
+            )
+        self.parameters = parameters
+        super().__init__(str(self))
+
+    @classmethod
+    def parameter_names(cls) -> frozenset[str]:
+        """The names this error must be built with."""
+        names = set(cls.extra_parameters)
+        for template in (cls.what_template, cls.why_template, cls.do_template):
+            names.update(field for _, field, _, _ in Formatter().parse(template) if field)
+        return frozenset(names)
+
+    @property
+    def what(self) -> str:
+        """What happened, and where."""
+        return self.what_template.format(**self.parameters)
+
+    @property
+    def why(self) -> str:
+        """Why it happened."""
+        return self.why_template.format(**self.parameters)
+
+    @property
+    def do(self) -> str:
+        """What the reader can do about it."""
+        return self.do_template.format(**self.parameters)
+
+    def __str__(self) -> str:
+        lines = [f"{self.code}: {self.what}"]
+        if self.why_template:
+            lines.append(f"  why: {self.why}")
+        if self.do_template:
+            lines.append(f"  do:  {self.do}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Rebuild from the parameters, so that an error survives a trip between processes."""
+        return (_rebuild, (type(self), dict(self.parameters)))
+
+
+def _rebuild(kind: type[FreshviewError], parameters: Mapping[str, object]) -> FreshviewError:
+    return kind(**parameters)
+
+
+# Starting Spark
+
+
+@final
+class JavaMissing(FreshviewError):
+    """No Java was found on this machine."""
+
+    code = "JAVA_MISSING"
+    what_template = "no Java was found, and Spark runs on Java {needed} or later."
+    why_template = "{searched}"
+    do_template = (
+        "install it (Debian and Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+    )
+
+
+@final
+class JavaTooOld(FreshviewError):
+    """The Java that was found cannot run Spark."""
+
+    code = "JAVA_TOO_OLD"
+    what_template = "{java} is Java {found}, and Spark runs on Java {needed} or later."
+    why_template = "Spark 4 is compiled for Java {needed}"
+    do_template = "install Java {needed} or later and point JAVA_HOME at it"
+
+
+@final
+class JarsUnreachable(FreshviewError):
+    """The Delta Lake jars are not cached and could not be resolved."""
+
+    code = "JARS_UNREACHABLE"
+    what_template = "the Delta Lake jars {jars} are not in {folder} and could not be fetched."
+    why_template = "{reason}"
+    do_template = (
+        "start once with access to a Maven repository (an ivy settings file named in "
+        "FRESHVIEW_IVY_SETTINGS is used for the resolver), or copy the jars into {folder}"
+    )
+
+
+@final
+class JarsCorrupt(FreshviewError):
+    """A jar that was fetched is not the one that this version was tested with."""
+
+    code = "JARS_CORRUPT"
+    what_template = "{jar} is not the file that this version of freshview was tested with."
+    why_template = "its sha256 is {found}, expected {expected}"
+    do_template = "delete it and start again; if it comes back, the repository serves another file"
+
+
+@final
+class SparkWithoutDelta(FreshviewError):
+    """The active Spark session cannot read or write Delta tables."""
+
+    code = "SPARK_WITHOUT_DELTA"
+    what_template = "the active Spark session is not configured for Delta Lake: {missing}."
+    why_template = "freshview reuses the session that is already active and cannot change this later"
+    do_template = (
+        "set spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and "
+        "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog when the "
+        "session is built, or stop it and let freshview start its own"
+    )
