@@ -1,0 +1,1 @@
+"""Finding and moving rows: versions, changes, lookups and applies of Delta tables."""
