@@ -1,0 +1,60 @@
+"""Aggregate functions and the laws that decide how they are maintained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from freshview.algebra.expressions import Expression
+from freshview.algebra.schema import INTEGRAL_TYPES, decimal_type
+
+DISTRIBUTIVE = frozenset({"count", "sum", "avg"})
+"""Kept from sums and counts of a delta alone; avg is algebraic, sum over count."""
+
+UNDERSTOOD = DISTRIBUTIVE | {"min", "max", "single_value"}
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """``function(DISTINCT arguments) FILTER (WHERE filter)``; ``count`` of no argument counts rows.
+
+    ``single_value`` is the value of a scalar subquery: null over no row, an error over several.
+    Any other function is Spark's and known by its ``template`` only.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: str
+    distinct: bool = False
+    filter: Expression | None = None
+    deterministic: bool = True
+    template: object = field(default=None, compare=False, repr=False)
+
+    @property
+    def counts_rows(self) -> bool:
+        return self.function == "count" and not self.arguments and self.filter is None
+
+
+def sum_state_type(argument_type: str) -> str | None:
+    """The type in which a running sum is kept exactly, or None if no exact one is known.
+
+    Integers are summed as DECIMAL(38,0), which no sum of 64-bit integers can leave. A decimal keeps
+    its scale; above scale 6 one digit is given up, because Spark's ``+`` on two DECIMAL(38,s) would
+    round away a decimal place to make room for the carry.
+    """
+    if argument_type in INTEGRAL_TYPES:
+        return "decimal(38,0)"
+    decimal = decimal_type(argument_type)
+    if decimal is None:
+        return None
+    precision, scale = decimal
+    if scale <= 6:
+        return f"decimal(38,{scale})"
+    return f"decimal(37,{scale})" if precision <= 28 else None
+
+
+def multiplies_exactly(argument_type: str) -> bool:
+    """Whether count × value fits Spark's decimals without rounding; if not, rows are repeated."""
+    if argument_type in INTEGRAL_TYPES:
+        return True
+    decimal = decimal_type(argument_type)
+    return decimal is not None and (decimal[0] <= 18 or (decimal[1] == 0 and decimal[0] <= 19))

@@ -1,0 +1,339 @@
+"""Relations: the nodes of a view's expression tree, with bag semantics.
+
+A node checks itself when it is built: an expression over an attribute that its child lacks, or two
+attributes of one id in one schema, never exist. ``Relation`` is the union of all node classes, so a
+function that matches on it can be checked for completeness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from freshview.algebra.aggregates import AggregateCall
+from freshview.algebra.expressions import Column, Expression, references
+from freshview.algebra.schema import COUNT, Attribute
+
+
+class State(Enum):
+    """Which instance of a table is read: any one, before the changes, or after them."""
+
+    NOW = "now"
+    PRE = "pre"
+    POST = "post"
+
+
+class MalformedRelation(AssertionError):
+    """A node was built over attributes its child does not have: an error in freshview itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """``expression AS attribute`` in a projection."""
+
+    attribute: Attribute
+    expression: Expression
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the output is a column of the child, unchanged."""
+        return isinstance(self.expression, Column) and self.expression.attribute == self.attribute
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateOutput:
+    """``call AS attribute`` in an aggregation."""
+
+    attribute: Attribute
+    call: AggregateCall
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One occurrence of a table in one of its states; an attribute's name is the table's column."""
+
+    table: str
+    attributes: tuple[Attribute, ...]
+    state: State = State.NOW
+
+    def __post_init__(self) -> None:
+        _unique(self.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """ΔR: the changed rows of one occurrence of a table, each with its signed count."""
+
+    table: str
+    columns: tuple[Attribute, ...]
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return (*self.columns, COUNT)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A constant relation."""
+
+    attributes: tuple[Attribute, ...]
+    rows: tuple[tuple[Expression, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """σ_predicate(child): the rows for which the predicate is true, not null and not false."""
+
+    child: Relation
+    predicate: Expression
+
+    def __post_init__(self) -> None:
+        _reads(self.child, self.predicate)
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return self.child.attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Π_outputs(child): one row out for each row in; duplicates stay."""
+
+    child: Relation
+    outputs: tuple[Output, ...]
+
+    def __post_init__(self) -> None:
+        _unique(self.attributes)
+        for output in self.outputs:
+            _reads(self.child, output.expression)
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return tuple(output.attribute for output in self.outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """left ⋈_on right; without a condition the product left × right."""
+
+    left: Relation
+    right: Relation
+    on: Expression | None = None
+
+    def __post_init__(self) -> None:
+        _reads_both(self.left, self.right, self.on)
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return self.left.attributes + self.right.attributes
+
+
+@dataclass(frozen=True, slots=True)
+class OuterJoin:
+    """left ⟕ / ⟖ / ⟗ right: rows without a partner are kept, padded with nulls."""
+
+    left: Relation
+    right: Relation
+    on: Expression | None
+    keeps_left: bool
+    keeps_right: bool
+
+    def __post_init__(self) -> None:
+        _reads_both(self.left, self.right, self.on)
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return self.left.attributes + self.right.attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Semijoin:
+    """left ⋉_on right, or with ``anti`` left ▷_on right: left rows with (without) a partner."""
+
+    left: Relation
+    right: Relation
+    on: Expression | None
+    anti: bool = False
+
+    def __post_init__(self) -> None:
+        _reads_both(self.left, self.right, self.on)
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return self.left.attributes
+
+
+@dataclass(frozen=True, slots=True)
+class MarkJoin:
+    """Each left row with one more attribute that says whether it has a partner (EXISTS in an OR)."""
+
+    left: Relation
+    right: Relation
+    on: Expression | None
+    mark: Attribute
+
+    def __post_init__(self) -> None:
+        _reads_both(self.left, self.right, self.on)
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return (*self.left.attributes, self.mark)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """π_{group, aggregates}(child). Without group attributes there is always exactly one row."""
+
+    child: Relation
+    group: tuple[Attribute, ...]
+    aggregates: tuple[AggregateOutput, ...]
+
+    def __post_init__(self) -> None:
+        for attribute in self.group:
+            _reads(self.child, Column(attribute))
+        for output in self.aggregates:
+            for argument in output.call.arguments:
+                _reads(self.child, argument)
+        _unique(self.attributes)
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return self.group + tuple(output.attribute for output in self.aggregates)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """children₁ ⊎ … ⊎ childrenₙ by position, duplicates kept."""
+
+    children: tuple[Relation, ...]
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        _unique(self.attributes)
+        for child in self.children:
+            if len(child.attributes) != len(self.attributes):
+                raise MalformedRelation(f"⊎ of {len(self.attributes)} and {len(child.attributes)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Each row of the child as often as ``times`` says; never where it is null or not positive."""
+
+    child: Relation
+    times: Expression
+
+    def __post_init__(self) -> None:
+        _reads(self.child, self.times)
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return self.child.attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The child with window functions appended, all over one PARTITION BY and ORDER BY."""
+
+    child: Relation
+    outputs: tuple[Output, ...]
+    partition: tuple[Expression, ...]
+    order: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        for expression in (*self.partition, *self.order, *(o.expression for o in self.outputs)):
+            _reads(self.child, expression)
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return self.child.attributes + tuple(output.attribute for output in self.outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """Each row once per projection: GROUPING SETS, ROLLUP and CUBE below their aggregate."""
+
+    child: Relation
+    projections: tuple[tuple[Expression, ...], ...]
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        for projection in self.projections:
+            for expression in projection:
+                _reads(self.child, expression)
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Each row joined with the rows its generator makes of it (EXPLODE, LATERAL VIEW)."""
+
+    child: Relation
+    generator: Expression
+    outer: bool
+    generated: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        _reads(self.child, self.generator)
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return self.child.attributes + self.generated
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """The child in an order; as a bag, the child itself."""
+
+    child: Relation
+    order: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        for expression in self.order:
+            _reads(self.child, expression)
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return self.child.attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """``count`` rows of the child after skipping ``offset``; ``count`` None means all the rest."""
+
+    child: Relation
+    count: int | None
+    offset: int = 0
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return self.child.attributes
+
+
+Leaf = Scan | Changes | Values
+Binary = Join | OuterJoin | Semijoin | MarkJoin
+Unary = Select | Project | Aggregate | Repeat | Window | Expand | Generate | Sort | Limit
+Relation = Leaf | Binary | Unary | Union
+
+
+def keep(attribute: Attribute) -> Output:
+    """The output that passes an attribute through."""
+    return Output(attribute, Column(attribute))
+
+
+def _unique(attributes: tuple[Attribute, ...]) -> None:
+    if len({attribute.id for attribute in attributes}) != len(attributes):
+        raise MalformedRelation(f"two attributes of one id in {[str(a) for a in attributes]}")
+
+
+def _reads(child: Relation, expression: Expression) -> None:
+    missing = references(expression) - set(child.attributes)
+    if missing:
+        have = [str(a) for a in child.attributes]
+        raise MalformedRelation(f"{[str(a) for a in missing]} is not among {have}")
+
+
+def _reads_both(left: Relation, right: Relation, on: Expression | None) -> None:
+    _unique(left.attributes + right.attributes)
+    if on is not None:
+        missing = references(on) - set(left.attributes) - set(right.attributes)
+        if missing:
+            raise MalformedRelation(f"join condition reads {[str(a) for a in missing]}")
