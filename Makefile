@@ -1,0 +1,42 @@
+# The targets a contributor needs. `make help` lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup fmt lint type test demo bench lock clean
+
+bin := .venv/bin
+# On two cores a second Spark costs more in starting than it saves; TEST_WORKERS=2 turns it on.
+TEST_WORKERS ?= 0
+TESTS ?= tests
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+
+setup: ## Python packages into .venv, and a look for Java; fast when nothing changed
+	@scripts/setup
+
+fmt: setup ## format the code and fix what can be fixed
+	@$(bin)/ruff format --quiet .
+	@$(bin)/ruff check --quiet --fix .
+
+lint: setup ## check format and rules
+	@$(bin)/ruff format --check --quiet . || { echo "lint: run make fmt"; $(bin)/ruff format --check .; exit 1; }
+	@$(bin)/ruff check .
+
+type: setup ## check the types of the package
+	@$(bin)/mypy
+
+test: setup ## run the tests (TESTS=path, TEST_WORKERS=n, PYTEST_ADDOPTS=...)
+	@$(bin)/python -m pytest -q -n $(TEST_WORKERS) $(TESTS)
+
+demo: setup ## a warehouse, views and changes, with what each refresh cost
+	@$(bin)/freshview demo
+
+bench: setup ## refresh against recompute on this machine
+	@$(bin)/freshview bench basics
+
+lock: setup ## resolve the dependencies again (LOCK_FLAGS=--upgrade for newer ones)
+	@scripts/lock $(LOCK_FLAGS)
+
+clean: ## remove what can be made again, except .venv
+	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	@find . -path ./.venv -prune -o -type d -name __pycache__ -exec rm -rf {} +
