@@ -1,0 +1,307 @@
+"""The oracle: a bag evaluator in plain Python, slow and simple, against which every rule is proven.
+
+A bag is a ``Counter`` of row tuples. Expressions follow SQL's three-valued logic with ``None`` as
+null. What only Spark understands (opaque expressions, windows, generators) the oracle refuses.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from freshview.algebra.aggregates import AggregateCall
+from freshview.algebra.expressions import Call, Column, Expression, Literal, Opaque
+from freshview.algebra.relations import (
+    Aggregate,
+    Binary,
+    Changes,
+    Join,
+    Leaf,
+    MarkJoin,
+    OuterJoin,
+    Project,
+    Relation,
+    Repeat,
+    Scan,
+    Select,
+    Semijoin,
+    Sort,
+    State,
+    Union,
+    Values,
+)
+from freshview.algebra.schema import Attribute
+
+Row = tuple[Any, ...]
+Bag = Counter[Row]
+Value = Callable[[Row], Any]
+
+
+class NotInOracle(Exception):
+    """The oracle does not compute this node or expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table's columns and its rows."""
+
+    columns: tuple[str, ...]
+    rows: Bag
+
+    def project(self, attributes: tuple[Attribute, ...]) -> Bag:
+        places = [self.columns.index(attribute.name) for attribute in attributes]
+        projected: Bag = Counter()
+        for row, count in self.rows.items():
+            projected[tuple(row[place] for place in places)] += count
+        return projected
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Tables by name: one state, or a state before and one after a transaction with its deltas.
+
+    A delta's rows are the table's columns; the count of a row is its signed count.
+    """
+
+    post: Mapping[str, Table]
+    pre: Mapping[str, Table] = field(default_factory=dict)
+    deltas: Mapping[str, Table] = field(default_factory=dict)
+
+    def leaf(self, leaf: Leaf) -> Bag:
+        match leaf:
+            case Scan(table, attributes, state):
+                tables = self.pre if state is State.PRE else self.post
+                return tables[table].project(attributes)
+            case Changes(table, columns):
+                counted: Bag = Counter()
+                for row, count in self.deltas[table].project(columns).items():
+                    counted[(*row, count)] += 1
+                return counted
+            case Values(_, rows):
+                return Counter(tuple(function(one, ())(()) for one in row) for row in rows)
+
+
+def evaluate(relation: Relation, database: Database) -> Bag:
+    """The value of a relation: its rows, each with the number of its copies."""
+    match relation:
+        case Scan() | Changes() | Values():
+            return database.leaf(relation)
+        case Select(child, predicate):
+            holds = function(predicate, child.attributes)
+            rows = evaluate(child, database)
+            return Counter({row: count for row, count in rows.items() if holds(row) is True})
+        case Project(child, outputs):
+            columns = [function(output.expression, child.attributes) for output in outputs]
+            rows = evaluate(child, database)
+            return _sum((tuple(f(row) for f in columns), count) for row, count in rows.items())
+        case Join():
+            return _sum((row + other, count) for row, other, count in _pairs(relation, database))
+        case OuterJoin():
+            return _outer_join(relation, database)
+        case Semijoin(left, _, _, anti):
+            partners = {row for row, _, _ in _pairs(relation, database)}
+            rows = evaluate(left, database)
+            return Counter({row: n for row, n in rows.items() if (row in partners) is not anti})
+        case MarkJoin(left, _, _, _):
+            partners = {row for row, _, _ in _pairs(relation, database)}
+            rows = evaluate(left, database)
+            return Counter({(*row, row in partners): count for row, count in rows.items()})
+        case Aggregate():
+            return _aggregate(relation, database)
+        case Union(operands, _):
+            return _sum(item for child in operands for item in evaluate(child, database).items())
+        case Repeat(child, times):
+            copies = function(times, child.attributes)
+            rows = evaluate(child, database)
+            return _sum((row, n * max(0, copies(row) or 0)) for row, n in rows.items())
+        case Sort(child, _):
+            return evaluate(child, database)
+        case _:
+            raise NotInOracle(type(relation).__name__)
+
+
+def function(expression: Expression, attributes: tuple[Attribute, ...]) -> Value:
+    """The expression as a Python function of a row with these attributes."""
+    match expression:
+        case Column(attribute):
+            return operator.itemgetter(attributes.index(attribute))
+        case Literal():
+            constant = expression.value
+            return lambda row: constant
+        case Call(operation, arguments):
+            parts = [function(argument, attributes) for argument in arguments]
+            if operation in _LAZY:
+                return _LAZY[operation](*parts)
+            return _strict(_STRICT[operation], parts)
+        case Opaque():
+            raise NotInOracle(expression.text)
+
+
+def _and(left: Value, right: Value) -> Value:
+    def conjunction(row: Row) -> Any:
+        a, b = left(row), right(row)
+        return False if a is False or b is False else None if a is None or b is None else True
+
+    return conjunction
+
+
+def _or(left: Value, right: Value) -> Value:
+    def disjunction(row: Row) -> Any:
+        a, b = left(row), right(row)
+        return True if a is True or b is True else None if a is None or b is None else False
+
+    return disjunction
+
+
+def _coalesce(*parts: Value) -> Value:
+    return lambda row: next((v for part in parts if (v := part(row)) is not None), None)
+
+
+def _in(sought: Value, *candidates: Value) -> Value:
+    def membership(row: Row) -> Any:
+        one, values = sought(row), [candidate(row) for candidate in candidates]
+        if one is None:
+            return None
+        return True if one in values else None if None in values else False
+
+    return membership
+
+
+_LAZY: dict[str, Callable[..., Value]] = {
+    "and": _and,
+    "or": _or,
+    "in": _in,
+    "coalesce": _coalesce,
+    "if": lambda test, yes, no: lambda row: yes(row) if test(row) is True else no(row),
+    "is null": lambda part: lambda row: part(row) is None,
+    "is not null": lambda part: lambda row: part(row) is not None,
+    "<=>": lambda left, right: lambda row: left(row) == right(row),
+}
+"""Operations whose value may not be null when an argument is, or that skip an argument."""
+
+
+def _strict(operation: Callable[..., Any], parts: list[Value]) -> Value:
+    def call(row: Row) -> Any:
+        values = [part(row) for part in parts]
+        return None if None in values else operation(*values)
+
+    return call
+
+
+def _average(total: Any, count: int) -> Any:
+    return None if count == 0 else Decimal(total) / count
+
+
+def _nonnegative(number: Any) -> Any:
+    if number < 0:
+        raise ArithmeticError(f"a count became {number}")
+    return number
+
+
+_STRICT: dict[str, Callable[..., Any]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "not": operator.not_,
+    "cast": lambda value: value,
+    "abs": abs,
+    "average": _average,
+    "nonnegative": _nonnegative,
+}
+"""Operations that are null when an argument is."""
+
+
+def _count(values: list[tuple[Any, int]]) -> int:
+    return sum(count for one, count in values if one is not None)
+
+
+def _total(values: list[tuple[Any, int]]) -> Any:
+    present = [one * count for one, count in values if one is not None]
+    return sum(present) if present else None
+
+
+def _single(values: list[tuple[Any, int]]) -> Any:
+    if sum(count for _, count in values) > 1:
+        raise ArithmeticError("a scalar subquery gave more than one row")
+    return values[0][0] if values else None
+
+
+_AGGREGATES: dict[str, Callable[[list[tuple[Any, int]]], Any]] = {
+    "count": _count,
+    "sum": _total,
+    "avg": lambda values: _average(_total(values) or 0, _count(values)),
+    "min": lambda values: min((one for one, _ in values if one is not None), default=None),
+    "max": lambda values: max((one for one, _ in values if one is not None), default=None),
+    "single_value": _single,
+}
+
+
+def _aggregate_function(
+    call: AggregateCall, attributes: tuple[Attribute, ...]
+) -> Callable[[list[tuple[Row, int]]], Any]:
+    """The aggregate call as a function of rows with their counts."""
+    if call.function not in _AGGREGATES or len(call.arguments) > 1:
+        raise NotInOracle(call.function)
+    holds = None if call.filter is None else function(call.filter, attributes)
+    argument = function(call.arguments[0], attributes) if call.arguments else lambda row: True
+
+    def aggregate(rows: list[tuple[Row, int]]) -> Any:
+        values = [(argument(row), n) for row, n in rows if holds is None or holds(row) is True]
+        if call.distinct:
+            values = [(one, 1) for one in {v for v, _ in values}]
+        return _AGGREGATES[call.function](values)
+
+    return aggregate
+
+
+def _aggregate(node: Aggregate, database: Database) -> Bag:
+    attributes = node.child.attributes
+    keys = [function(Column(attribute), attributes) for attribute in node.group]
+    calls = [_aggregate_function(output.call, attributes) for output in node.aggregates]
+    groups: dict[Row, list[tuple[Row, int]]] = {} if node.group else {(): []}
+    for row, count in evaluate(node.child, database).items():
+        groups.setdefault(tuple(key(row) for key in keys), []).append((row, count))
+    return Counter(key + tuple(call(rows) for call in calls) for key, rows in groups.items())
+
+
+def _outer_join(node: OuterJoin, database: Database) -> Bag:
+    left, right = evaluate(node.left, database), evaluate(node.right, database)
+    pairs = list(_pairs(node, database))
+    joined = _sum((row + other, count) for row, other, count in pairs)
+    if node.keeps_left:
+        padding = (None,) * len(node.right.attributes)
+        matched = {row for row, _, _ in pairs}
+        joined.update({row + padding: n for row, n in left.items() if row not in matched})
+    if node.keeps_right:
+        padding = (None,) * len(node.left.attributes)
+        matched = {other for _, other, _ in pairs}
+        joined.update({padding + row: n for row, n in right.items() if row not in matched})
+    return joined
+
+
+def _pairs(node: Binary, database: Database) -> Iterator[tuple[Row, Row, int]]:
+    """The pairs of rows that satisfy the join condition, each with the number of its copies."""
+    holds = None
+    if node.on is not None:
+        holds = function(node.on, node.left.attributes + node.right.attributes)
+    others = evaluate(node.right, database)
+    for row, count in evaluate(node.left, database).items():
+        for other, other_count in others.items():
+            if holds is None or holds(row + other) is True:
+                yield row, other, count * other_count
+
+
+def _sum(items: Iterable[tuple[Row, int]]) -> Bag:
+    total: Bag = Counter()
+    for row, count in items:
+        total[row] += count
+    return +total

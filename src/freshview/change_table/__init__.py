@@ -1,0 +1,1 @@
+"""Change tables and the refresh operator. [GM06]"""

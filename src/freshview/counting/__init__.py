@@ -1,0 +1,1 @@
+"""The count algorithm: views as extents, rows with the number of reasons for them to exist."""

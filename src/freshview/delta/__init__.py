@@ -1,0 +1,1 @@
+"""Delta propagation: what changes in an expression when its tables change."""

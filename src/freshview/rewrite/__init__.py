@@ -1,0 +1,1 @@
+"""Simplifications of a view's expression, one file each; ``rules`` holds their order."""
