@@ -1,0 +1,1 @@
+"""Running refreshes: the embedded Spark, the view graph, stages, commits and recovery."""
