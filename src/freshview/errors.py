@@ -130,7 +130,9 @@ class SparkWithoutDelta(FreshviewError):
 
     code = "SPARK_WITHOUT_DELTA"
     what_template = "the active Spark session is not configured for Delta Lake: {missing}."
-    why_template = "freshview reuses the session that is already active and cannot change this later"
+    why_template = (
+        "freshview reuses the session that is already active and cannot change this later"
+    )
     do_template = (
         "set spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and "
         "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog when the "
@@ -244,3 +246,56 @@ class NativeRefused(FreshviewError):
     what_template = "{path} cannot be served natively for {operation}."
     why_template = "{reason}"
     do_template = "use Spark for it; the storage chooser does so by itself"
+
+
+# Reading definitions
+
+
+@final
+class NotAQuery(FreshviewError):
+    """A view was to be defined by a statement that has effects."""
+
+    code = "NOT_A_QUERY"
+    what_template = "a view is defined by a query, and this statement is {statement}."
+    why_template = "a definition is evaluated again and again, so it may only read"
+    do_template = "write one SELECT, WITH … SELECT or VALUES"
+
+
+@final
+class UnregisteredSource(FreshviewError):
+    """A definition reads something whose changes freshview cannot follow."""
+
+    code = "UNREGISTERED_SOURCE"
+    what_template = "the definition reads {source}, which is not a registered table."
+    why_template = "a view is kept current from the changes of registered tables"
+    do_template = "register the table and read it by its name"
+
+
+@final
+class UnsupportedOperator(FreshviewError):
+    """A definition has an operator for which there is no algebra."""
+
+    code = "UNSUPPORTED_OPERATOR"
+    what_template = "the operator {operator} cannot be part of a view."
+    why_template = "{reason}"
+    do_template = "write the query without it, or materialise its result as a table of its own"
+
+
+@final
+class UnsupportedExpression(FreshviewError):
+    """A definition has an expression that cannot be imported."""
+
+    code = "UNSUPPORTED_EXPRESSION"
+    what_template = "the expression {expression} cannot be part of a view."
+    why_template = "{reason}"
+    do_template = "write it as a join or with other functions"
+
+
+@final
+class TooManyConstants(FreshviewError):
+    """A definition contains a constant relation that is too large."""
+
+    code = "TOO_MANY_CONSTANTS"
+    what_template = "the definition contains {count} constant rows; {limit} are allowed."
+    why_template = "constants are part of the definition and are read again with it"
+    do_template = "put the rows in a table and register it"
