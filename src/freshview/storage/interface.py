@@ -100,7 +100,7 @@ class TableState:
 
 
 class Storage(Protocol):
-    """Versioned tables addressed by path. A version is Delta's: 0, 1, 2, …
+    """Versioned tables addressed by path. A version is Delta's: 0, 1, 2 and so on.
 
     Rows returned are bags; their order means nothing. Column names are matched exactly as the
     table spells them. `commit=None` writes without an exactly-once record.

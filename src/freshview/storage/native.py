@@ -1,0 +1,379 @@
+"""Storage in the driver: `deltalake` for the log and all writing, pyarrow for reading files.
+
+For what is small. Nothing here computes a value: a merge only sets what it is given, because the
+library's arithmetic wraps silently where Spark raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from freshview.errors import (
+    ConcurrentWrite,
+    DuplicateKey,
+    HistoryLost,
+    NativeRefused,
+    SchemaMismatch,
+    StaleCommit,
+    TableExists,
+)
+from freshview.storage.consolidate import duplicate_count
+from freshview.storage.features import DELETION_VECTORS, features_of
+from freshview.storage.interface import COUNT, Commit, Rows, TableState
+from freshview.storage.native_changes import (
+    ChangedFiles,
+    ChangeReader,
+    changed_files,
+    read_changes,
+)
+from freshview.storage.native_columns import columns_of
+from freshview.storage.native_files import (
+    Footers,
+    file_batches,
+    kept_rows,
+    live_files,
+    schema_of,
+    shown,
+)
+from freshview.storage.native_handles import Handles
+from freshview.storage.native_log import LogCommit, commits, filesystem, find_commit
+from freshview.storage.native_lookup import Lookup
+from freshview.storage.plain_arrow import fitted, plain_schema, plain_table, to_arrow
+
+_DELETED = "__freshview_deleted"
+_STATES_KEPT = 256
+
+
+class NativeStorage:
+    """The native implementation of `Storage`."""
+
+    name = "native"
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._options = dict(options) if options else None
+        self._handles = Handles(options)
+        self._footers = Footers()
+        self._states: dict[tuple[str, str, int], TableState] = {}
+
+    def exists(self, path: str) -> bool:
+        """See `Storage.exists`."""
+        return self._handles.exists(path)
+
+    def latest(self, path: str) -> int:
+        """See `Storage.latest`. About half a millisecond on a table already open."""
+        with self._handles.newest(path) as table:
+            return table.version()
+
+    def state(self, path: str, version: int | None = None) -> TableState:
+        """See `Storage.state`."""
+        if version is None:
+            with self._handles.newest(path) as table:
+                return self._state(path, table)
+        with self._handles.at(path, version) as table:
+            return self._state(path, table)
+
+    def read(self, path: str, version: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """See `Storage.read`."""
+        with self._handles.at(path, version) as table:
+            state = self._state(path, table)
+            files, store = live_files(table, state), filesystem(path, table)
+        wanted = columns_of(state, columns)
+        batches = []
+        try:
+            for live in files:
+                with self._footers.opened(path, store, live.path, live.size) as file:
+                    first = 0
+                    for group in range(file.metadata.num_row_groups):
+                        for start, length, arrays in file_batches(file, wanted, group):
+                            picked = live.picked(first + start, length)
+                            batches.append(shown(wanted, arrays, live.partition, length, picked))
+                        first += file.metadata.row_group(group).num_rows
+        except FileNotFoundError as problem:
+            raise _vacuumed(path, version, problem) from problem
+        schema = schema_of(wanted)
+        return pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
+
+    def changes(
+        self, path: str, after: int, upto: int, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """See `Storage.changes`. Consolidated."""
+        if after > upto:
+            backwards = self.changes(path, upto, after, columns)
+            place = backwards.column_names.index(COUNT)
+            negated = pa.compute.negate(backwards.column(COUNT))
+            return backwards.set_column(place, pa.field(COUNT, pa.int64()), negated)
+        reader, found = self._range(path, after, upto, columns)
+        return read_changes(reader, found, after, upto)
+
+    def measure_changes(self, path: str, after: int, upto: int) -> ChangedFiles:
+        """What `changes` would read, from the log alone: the chooser's measure."""
+        _, found = self._range(path, min(after, upto), max(after, upto), [])
+        return changed_files(found)
+
+    def _range(
+        self, path: str, after: int, upto: int, columns: Sequence[str] | None
+    ) -> tuple[ChangeReader, list[LogCommit]]:
+        """The reader and commits of a range, once it is sure that its ends can be compared."""
+        with self._handles.at(path, upto) as table:
+            new, store = self._state(path, table), filesystem(path, table)
+        with self._handles.at(path, after) as table:
+            old = self._state(path, table)
+        if old.table_id != new.table_id:
+            raise _lost(path, after, upto, "the table was replaced by another one")
+        wanted = columns_of(new, columns)
+        before = {column.name: column.definition for column in columns_of(old, None)}
+        for column in wanted:
+            if before.get(column.name) != column.definition:
+                raise _lost(path, after, upto, f"column {column.name} changed in between")
+        reader = ChangeReader(path, store, self._footers, wanted)
+        return reader, list(commits(path, store, after, upto))
+
+    def lookup(
+        self,
+        path: str,
+        version: int,
+        columns: Sequence[str],
+        key: str,
+        keys: pa.Array,
+        limit: int | None = None,
+    ) -> pa.Table:
+        """See `Storage.lookup`. NativeRefused for nested keys and keys of another kind."""
+        with self._handles.at(path, version) as table:
+            state = self._state(path, table)
+            files, store = live_files(table, state), filesystem(path, table)
+        (by,) = columns_of(state, [key])
+        search = Lookup(path, store, self._footers, columns_of(state, columns), by)
+        try:
+            return search.run(files, keys, limit)
+        except ValueError as problem:
+            raise NativeRefused(path=path, operation="lookup", reason=str(problem)) from problem
+        except FileNotFoundError as problem:
+            raise _vacuumed(path, version, problem) from problem
+
+    def create(
+        self,
+        path: str,
+        rows_or_schema: Rows | pa.Schema,
+        *,
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        commit: Commit | None = None,
+    ) -> int:
+        """See `Storage.create`."""
+        if self.exists(path):
+            raise TableExists(path=path)
+        self._handles.forget(path)
+        settings = dict(properties or {})
+        if isinstance(rows_or_schema, pa.Schema):
+            DeltaTable.create(
+                path,
+                cast("Any", plain_schema(rows_or_schema)),
+                partition_by=list(partition_by),
+                configuration=settings,
+                storage_options=self._options,
+                commit_properties=_properties(commit),
+            )
+        else:
+            write_deltalake(
+                path,
+                plain_table(to_arrow(rows_or_schema)),
+                partition_by=list(partition_by) or None,
+                configuration=settings,
+                storage_options=self._options,
+                commit_properties=_properties(commit),
+            )
+        return self.latest(path)
+
+    def overwrite(self, path: str, rows: Rows, commit: Commit | None) -> int:
+        """See `Storage.overwrite`."""
+        return self._insert(path, to_arrow(rows), "overwrite", commit)
+
+    def append(self, path: str, rows: Rows | None, commit: Commit | None) -> int:
+        """See `Storage.append`."""
+        return self._insert(path, None if rows is None else to_arrow(rows), "append", commit)
+
+    def _insert(self, path: str, rows: pa.Table | None, mode: Any, commit: Commit | None) -> int:
+        def write(table: DeltaTable) -> None:
+            schema = self._state(path, table).arrow_schema
+            fitting = schema.empty_table() if rows is None else _fitted(path, rows, schema)
+            write_deltalake(table, fitting, mode=mode, commit_properties=_properties(commit))
+
+        return self._write(path, commit, write)
+
+    def apply(
+        self,
+        path: str,
+        key: Sequence[str],
+        upserts: Rows,
+        deletes: Rows,
+        commit: Commit | None,
+    ) -> int:
+        """See `Storage.apply`. Files with a touched row are rewritten whole."""
+        setting, removing = to_arrow(upserts), to_arrow(deletes)
+
+        def write(table: DeltaTable) -> None:
+            schema = self._state(path, table).arrow_schema
+            source = _merge_source(path, schema, key, setting, removing)
+            before = table.version()
+            if source.num_rows:
+                _merge(table, schema.names, key, source, commit)
+            if table.version() == before:
+                # A merge without effect makes no commit, and this one has to be recorded.
+                empty = schema.empty_table()
+                write_deltalake(table, empty, mode="append", commit_properties=_properties(commit))
+
+        return self._write(path, commit, write)
+
+    def last_commit(self, path: str, application: str) -> tuple[int, Commit] | None:
+        """See `Storage.last_commit`."""
+        with self._handles.newest(path) as table:
+            number = table.transaction_version(application)
+            newest, store = table.version(), filesystem(path, table)
+        return None if number is None else find_commit(path, store, newest, application, number)
+
+    def _write(self, path: str, commit: Commit | None, write: Callable[[DeltaTable], None]) -> int:
+        """Compare the transaction on the very handle that then writes.
+
+        The library itself does not refuse a number it has seen; but of two handles at one version
+        only the first can commit a transaction, so comparing on this handle leaves no gap.
+        """
+        with self._handles.newest(path) as table:
+            if commit is not None:
+                check_number(path, commit, table.transaction_version(commit.application))
+            try:
+                write(table)
+            except CommitFailedError as problem:
+                raise ConcurrentWrite(path=path, reason=str(problem)) from problem
+            return table.version()
+
+    def _state(self, path: str, table: DeltaTable) -> TableState:
+        metadata, version = table.metadata(), table.version()
+        key = (path, str(metadata.id), version)
+        known = self._states.get(key)
+        if known is None:
+            known = _described(path, table)
+            while len(self._states) >= _STATES_KEPT:
+                self._states.pop(next(iter(self._states)), None)
+            self._states[key] = known
+        return known
+
+
+def check_number(path: str, commit: Commit, found: int | None) -> None:
+    """Raise StaleCommit unless the commit follows the one that is stored."""
+    first = found is None and commit.number in (0, 1)
+    if not first and found != commit.number - 1:
+        raise StaleCommit(
+            path=path, application=commit.application, expected=commit.number, found=found
+        )
+
+
+def _described(path: str, table: DeltaTable) -> TableState:
+    metadata, protocol = table.metadata(), table.protocol()
+    schema_json = table.schema().to_json()
+    listed = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    features = features_of(schema_json, metadata.configuration, metadata.partition_columns, listed)
+    actions = pa.table(table.get_add_actions())
+    counts = actions.column("num_records") if "num_records" in actions.column_names else None
+    rows = None
+    if actions.num_rows == 0:
+        rows = 0
+    elif counts is not None and counts.null_count == 0:
+        rows = pa.compute.sum(counts).as_py()
+        if DELETION_VECTORS in features:
+            rows -= sum(int((~mask).sum()) for mask in kept_rows(table).values())
+    return TableState(
+        path,
+        table.version(),
+        str(metadata.id),
+        schema_json,
+        plain_schema(pa.schema(cast("Any", table.schema().to_arrow()))),
+        rows,
+        actions.num_rows,
+        pa.compute.sum(actions.column("size_bytes")).as_py() or 0,
+        tuple(metadata.partition_columns),
+        features,
+        dict(metadata.configuration),
+    )
+
+
+def _properties(commit: Commit | None) -> CommitProperties | None:
+    if commit is None:
+        return None
+    return CommitProperties(
+        custom_metadata={"userMetadata": commit.user_metadata()},
+        app_transactions=[Transaction(commit.application, commit.number)],
+    )
+
+
+def _fitted(path: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    try:
+        return fitted(rows, schema)
+    except ValueError as problem:
+        raise SchemaMismatch(path=path, reason=str(problem)) from problem
+
+
+def _merge_source(
+    path: str, schema: pa.Schema, key: Sequence[str], upserts: pa.Table, deletes: pa.Table
+) -> pa.Table:
+    """Upserts and deletes as one table with a mark; the other columns of a delete are NULL."""
+    marked = schema.append(pa.field(_DELETED, pa.bool_()))
+    setting = _fitted(path, upserts, schema)
+    keys = pa.schema([schema.field(name) for name in key])
+    removing = _fitted(path, deletes.select(list(key)), keys)
+    loose = pa.schema([pa.field(field.name, field.type) for field in marked])
+    parts = []
+    for rows, deleted in ((setting, False), (removing, True)):
+        columns = [
+            rows.column(name) if name in rows.column_names else pa.nulls(rows.num_rows, kind)
+            for name, kind in zip(schema.names, schema.types, strict=True)
+        ]
+        marks = pa.repeat(pa.scalar(deleted), rows.num_rows)
+        parts.append(pa.table([*columns, marks], schema=loose))
+    source = pa.concat_tables(parts)
+    repeated = duplicate_count(source.select(list(key)))
+    if repeated:
+        raise DuplicateKey(path=path, key=", ".join(key), count=repeated)
+    return source
+
+
+def _merge(
+    table: DeltaTable,
+    names: Sequence[str],
+    key: Sequence[str],
+    source: pa.Table,
+    commit: Commit | None,
+) -> None:
+    # Each comparison in parentheses: without them `a IS NOT DISTINCT FROM b AND …` is misparsed.
+    matches = [f"(t.{_quoted(name)} IS NOT DISTINCT FROM s.{_quoted(name)})" for name in key]
+    values = {_quoted(name): f"s.{_quoted(name)}" for name in names}
+    changed = {name: value for name, value in values.items() if name not in map(_quoted, key)}
+    merger = table.merge(
+        source,
+        " AND ".join(matches),
+        source_alias="s",
+        target_alias="t",
+        streamed_exec=False,
+        commit_properties=_properties(commit),
+    )
+    merger = merger.when_matched_delete(f"s.{_quoted(_DELETED)}")
+    if changed:
+        merger = merger.when_matched_update(changed)
+    merger.when_not_matched_insert(values, f"NOT s.{_quoted(_DELETED)}").execute()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _lost(path: str, after: int, upto: int, reason: str) -> HistoryLost:
+    return HistoryLost(path=path, after=after, upto=upto, reason=reason)
+
+
+def _vacuumed(path: str, version: int, problem: Exception) -> HistoryLost:
+    reason = f"a data file of version {version} is gone, probably vacuumed: {problem}"
+    return _lost(path, version, version, reason)

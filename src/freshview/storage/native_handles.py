@@ -1,0 +1,151 @@
+"""Open native tables, kept open.
+
+Opening a table costs 2 to 30 ms (it replays the log), asking an open one whether it is current
+costs half a millisecond; a refresh that finds nothing to do is made of little else. So the newest
+handle of each path stays open and is advanced in place, and a few time-travelled ones are kept.
+
+A path can be dropped and made again as another table. A handle therefore remembers the identity
+(inode, time, size) of the commit file it stands on, and is thrown away when that file is another
+one. For remote stores there is no cheap identity, and a replaced table is noticed by its id only
+where versions are compared (`changes`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundError
+
+from freshview.errors import HistoryLost, NativeRefused, TableMissing
+
+_Stamp = tuple[int, int, int]
+
+
+def local_folder(path: str) -> str | None:
+    """The folder of a table on this machine, None for a table elsewhere."""
+    if path.startswith("file:"):
+        return unquote(urlsplit(path).path)
+    return None if "://" in path else path
+
+
+@dataclass
+class _Handle:
+    table: DeltaTable
+    stamp: _Stamp | None
+
+
+class Handles:
+    """The open tables of one storage. Safe for threads: a handle is used under its path's lock."""
+
+    def __init__(self, options: Mapping[str, str] | None = None, kept: int = 32) -> None:
+        self._options = dict(options) if options else None
+        self._kept = kept
+        self._newest: dict[str, _Handle] = {}
+        self._pinned: OrderedDict[tuple[str, int], _Handle] = OrderedDict()
+        self._locks: dict[str, threading.RLock] = {}
+        self._guard = threading.Lock()
+
+    def exists(self, path: str) -> bool:
+        """Whether a Delta table is at the path."""
+        return bool(DeltaTable.is_deltatable(path, self._options))
+
+    @contextmanager
+    def newest(self, path: str) -> Iterator[DeltaTable]:
+        """The table at its newest version, locked: the handle to compare on and to write with.
+
+        After an error inside the block the handle is dropped, since a failed write can leave it
+        between two versions.
+        """
+        with self._lock(path):
+            handle = self._advanced(path)
+            try:
+                yield handle.table
+            except BaseException:
+                self._newest.pop(path, None)
+                raise
+            handle.stamp = _stamp(path, handle.table.version())
+
+    @contextmanager
+    def at(self, path: str, version: int) -> Iterator[DeltaTable]:
+        """The table at a version, locked. Registering it with a query copies its snapshot."""
+        with self._lock(path):
+            newest = self._newest.get(path)
+            if newest and newest.table.version() == version and self._current(path, newest):
+                yield newest.table
+            else:
+                yield self._travelled(path, version).table
+
+    def forget(self, path: str) -> None:
+        """Close all handles of a path."""
+        with self._lock(path):
+            self._newest.pop(path, None)
+            for key in [key for key in self._pinned if key[0] == path]:
+                del self._pinned[key]
+
+    def _lock(self, path: str) -> threading.RLock:
+        with self._guard:
+            return self._locks.setdefault(path, threading.RLock())
+
+    def _advanced(self, path: str) -> _Handle:
+        handle = self._newest.get(path)
+        if handle is not None and self._current(path, handle):
+            try:
+                handle.table.update_incremental()
+            except DeltaError:
+                handle = None
+        else:
+            handle = None
+        if handle is None:
+            self.forget(path)
+            table = self._opened(path, None)
+            handle = self._newest[path] = _Handle(table, None)
+        handle.stamp = _stamp(path, handle.table.version())
+        return handle
+
+    def _travelled(self, path: str, version: int) -> _Handle:
+        key = (path, version)
+        handle = self._pinned.get(key)
+        if handle is None or not self._current(path, handle):
+            handle = _Handle(self._opened(path, version), _stamp(path, version))
+        with self._guard:
+            self._pinned[key] = handle
+            self._pinned.move_to_end(key)
+            while len(self._pinned) > self._kept:
+                self._pinned.popitem(last=False)
+        return handle
+
+    def _current(self, path: str, handle: _Handle) -> bool:
+        return handle.stamp == _stamp(path, handle.table.version())
+
+    def _opened(self, path: str, version: int | None) -> DeltaTable:
+        try:
+            return DeltaTable(path, version=version, storage_options=self._options)
+        except DeltaProtocolError as problem:
+            raise NativeRefused(path=path, operation="open", reason=str(problem)) from problem
+        except (TableNotFoundError, DeltaError) as problem:
+            if version is not None and self.exists(path):
+                reason = f"version {version} cannot be opened: {problem}"
+                raise HistoryLost(
+                    path=path, after=version, upto=version, reason=reason
+                ) from problem
+            if isinstance(problem, TableNotFoundError) or not self.exists(path):
+                raise TableMissing(path=path, reason=str(problem)) from problem
+            raise
+
+
+def _stamp(path: str, version: int) -> _Stamp | None:
+    folder = local_folder(path)
+    if folder is None:
+        return None
+    try:
+        found = Path(folder, "_delta_log", f"{version:020}.json").stat()
+    except OSError:
+        return None
+    return (found.st_ino, found.st_mtime_ns, found.st_size)

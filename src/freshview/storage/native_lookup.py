@@ -1,0 +1,179 @@
+"""Rows of a table by key, in memory bounded by the answer.
+
+Files, then row groups, that cannot hold a key by their statistics are not read. In the others the
+key column is read first, a batch at a time; the other columns only up to the last batch with a hit.
+Row groups are shared out over a few threads (pyarrow decodes without the interpreter lock).
+See `docs/decisions/0003-lookups.md` for what was measured.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from freshview.errors import TooManyRows
+from freshview.storage.native_columns import Column
+from freshview.storage.native_files import Footers, LiveFile, file_batches, schema_of, shown
+from freshview.storage.native_match import Keys, keys_for
+
+_THREADS = min(4, os.cpu_count() or 1)
+_pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="freshview-lookup")
+
+
+@dataclass
+class _Budget:
+    """Counts hits over all threads and stops the lookup once there are too many."""
+
+    path: str
+    limit: int | None
+    found: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def spend(self, count: int) -> None:
+        with self.lock:
+            self.found += count
+            if self.limit is not None and self.found > self.limit:
+                raise TooManyRows(path=self.path, limit=self.limit)
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """One lookup over the files of a snapshot."""
+
+    path: str
+    store: pafs.FileSystem
+    footers: Footers
+    columns: Sequence[Column]
+    key: Column
+
+    def run(self, files: Sequence[LiveFile], keys: pa.Array, limit: int | None) -> pa.Table:
+        """All rows of these files whose key is among the keys."""
+        wanted = keys_for(keys, self.key.arrow_type)
+        empty = schema_of(self.columns).empty_table()
+        if len(wanted) == 0:
+            return empty
+        budget = _Budget(self.path, limit)
+        work = [
+            (live, group)
+            for live in files
+            if self._partition_may_match(live, wanted)
+            for group in self._row_groups(live, wanted)
+        ]
+        if len(work) <= 1:
+            parts = [self._row_group(live, group, wanted, budget) for live, group in work]
+        else:
+            tasks = [_pool.submit(self._row_group, *item, wanted, budget) for item in work]
+            try:
+                parts = [task.result() for task in tasks]
+            finally:
+                for task in tasks:
+                    task.cancel()
+        batches = [batch for part in parts for batch in part]
+        return pa.Table.from_batches(batches, empty.schema) if batches else empty
+
+    def _partition_may_match(self, live: LiveFile, keys: Keys) -> bool:
+        if not self.key.partition:
+            return True
+        value = live.partition[self.key.name]
+        return len(keys.hits(pa.repeat(value, 1))) > 0
+
+    def _open(self, live: LiveFile) -> pq.ParquetFile:
+        return self.footers.opened(self.path, self.store, live.path, live.size)
+
+    def _row_groups(self, live: LiveFile, keys: Keys) -> list[int]:
+        with self._open(live) as file:
+            metadata = file.metadata
+            place = _statistics_place(file, self.key)
+            groups = []
+            for group in range(metadata.num_row_groups):
+                if place is None or keys.may_lie_within(
+                    *_bounds(metadata.row_group(group).column(place))
+                ):
+                    groups.append(group)
+            return groups
+
+    def _row_group(
+        self, live: LiveFile, group: int, keys: Keys, budget: _Budget
+    ) -> list[pa.RecordBatch]:
+        with self._open(live) as file:
+            hits = self._hits(file, live, group, keys, budget)
+            if len(hits) == 0:
+                return []
+            found = []
+            for start, length, arrays in file_batches(file, self.columns, group):
+                low, high = np.searchsorted(hits, [start, start + length])
+                if low < high:
+                    picked = pa.array(hits[low:high] - start)
+                    found.append(shown(self.columns, arrays, live.partition, length, picked))
+                if high == len(hits):
+                    break
+            return found
+
+    def _hits(
+        self, file: pq.ParquetFile, live: LiveFile, group: int, keys: Keys, budget: _Budget
+    ) -> npt.NDArray[np.int64]:
+        """Positions in the row group that match and are not deleted."""
+        before = sum(file.metadata.row_group(g).num_rows for g in range(group))
+        parts = []
+        for start, length, arrays in file_batches(file, [self.key], group):
+            if self.key.partition or self.key.physical not in arrays:
+                column = shown([self.key], arrays, live.partition, length, None).column(0)
+            else:
+                column = arrays[self.key.physical]
+            hits = keys.hits(column) + start
+            if live.kept is not None and len(hits):
+                hits = hits[_kept(live.kept, hits + before)]
+            budget.spend(len(hits))
+            parts.append(hits)
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def _kept(mask: npt.NDArray[np.bool_], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    kept = np.ones(len(rows), bool)
+    inside = rows < len(mask)
+    kept[inside] = mask[rows[inside]]
+    return kept
+
+
+def _statistics_place(file: pq.ParquetFile, key: Column) -> int | None:
+    """The column chunk whose statistics bound the key's bit patterns, if there is one.
+
+    Only where the stored integer *is* the pattern: integers, dates, and timestamps in microseconds.
+    """
+    held = file.schema_arrow
+    index = held.get_field_index(key.physical)
+    if key.partition or index < 0:
+        return None
+    kind = held.field(index).type
+    types = pa.types
+    exact = (
+        (types.is_integer(kind) and types.is_signed_integer(kind))
+        or types.is_date32(kind)
+        or (types.is_timestamp(kind) and kind.unit == "us")
+    )
+    if not exact:
+        return None
+    for place in range(file.metadata.num_columns):
+        described = file.metadata.schema.column(place)
+        if described.path == key.physical and described.max_repetition_level == 0:
+            return place if described.physical_type in ("INT32", "INT64") else None
+    return None
+
+
+def _bounds(chunk: pq.ColumnChunkMetaData) -> tuple[int | None, int | None, int | None]:
+    statistics = chunk.statistics
+    if statistics is None:
+        return (None, None, None)
+    nulls = statistics.null_count if statistics.has_null_count else None
+    if not statistics.has_min_max:
+        return (None, None, nulls)
+    return (int(statistics.min_raw), int(statistics.max_raw), nulls)
