@@ -40,12 +40,13 @@ def duplicate_count(keys: pa.Table) -> int:
     """How many more rows than distinct keys there are, by Spark's `<=>`."""
     if keys.num_rows < 2:
         return 0
-    columns = [_spark_identity(column.combine_chunks()) for column in keys.columns]
+    columns = [spark_identity(column.combine_chunks()) for column in keys.columns]
     table = pa.table(columns, [str(index) for index in range(len(columns))])
     return int(keys.num_rows - table.group_by(table.column_names).aggregate([]).num_rows)
 
 
-def _spark_identity(column: pa.Array) -> pa.Array:
+def spark_identity(column: pa.Array) -> pa.Array:
+    """A column that groups as Spark's `<=>` does."""
     if pa.types.is_floating(column.type):
         # Here the coarser equality is the right one: NaN is one key, and -0.0 is 0.0.
         return pa.array(bit_patterns(column), mask=column.is_null().to_numpy(zero_copy_only=False))

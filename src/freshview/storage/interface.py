@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from freshview.errors import StaleCommit
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -97,6 +99,18 @@ class TableState:
     """Normalised names, see `features.py`."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """The table's configuration."""
+
+
+def check_number(path: str, commit: Commit, found: int | None) -> None:
+    """Raise StaleCommit unless the commit follows the one that is stored (`found`).
+
+    An application's first commit on a table is number 0 or 1.
+    """
+    first = found is None and commit.number in (0, 1)
+    if not first and found != commit.number - 1:
+        raise StaleCommit(
+            path=path, application=commit.application, expected=commit.number, found=found
+        )
 
 
 class Storage(Protocol):

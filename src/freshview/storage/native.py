@@ -19,12 +19,11 @@ from freshview.errors import (
     HistoryLost,
     NativeRefused,
     SchemaMismatch,
-    StaleCommit,
     TableExists,
 )
 from freshview.storage.consolidate import duplicate_count
 from freshview.storage.features import DELETION_VECTORS, features_of
-from freshview.storage.interface import COUNT, Commit, Rows, TableState
+from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_number
 from freshview.storage.native_changes import (
     ChangedFiles,
     ChangeReader,
@@ -261,15 +260,6 @@ class NativeStorage:
                 self._states.pop(next(iter(self._states)), None)
             self._states[key] = known
         return known
-
-
-def check_number(path: str, commit: Commit, found: int | None) -> None:
-    """Raise StaleCommit unless the commit follows the one that is stored."""
-    first = found is None and commit.number in (0, 1)
-    if not first and found != commit.number - 1:
-        raise StaleCommit(
-            path=path, application=commit.application, expected=commit.number, found=found
-        )
 
 
 def _described(path: str, table: DeltaTable) -> TableState:
