@@ -1,0 +1,1 @@
+"""From Spark to the algebra: statements, the analyzed plan of a query, and what cannot be kept."""

@@ -1,0 +1,77 @@
+"""Spark's analyzer as the front end: a query, as SQL text or as a DataFrame, becomes algebra.
+
+Tables are presented to Spark as stand-ins without data, RDD-backed so that no rule folds them away.
+Their columns carry the names of table and column in their metadata, by which a leaf of the analyzed
+plan is known again even after the analyzer has given it new expression ids (in a self-join, say).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.errors import ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from freshview.errors import NotAQuery
+from freshview.frontend.leaves import COLUMN_MARK, TABLE_MARK, TYPE_MARK
+from freshview.frontend.plans import PlanImport
+from freshview.frontend.scala import scala_of
+
+if TYPE_CHECKING:
+    from freshview.algebra.relations import Relation
+
+COPIED_SETTINGS = (
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.session.timeZone",
+    "spark.sql.storeAssignmentPolicy",
+    "spark.sql.timestampType",
+    "spark.sql.session.collation.default",
+)
+"""Settings that decide what a query means; a definition is analyzed under those of its user."""
+
+
+def stand_in(spark: SparkSession, name: str, schema: StructType) -> DataFrame:
+    """An empty DataFrame that stands for a table; every column is nullable."""
+    marked = StructType([_marked(name, field) for field in schema.fields])
+    types = scala_of(spark).type("org.apache.spark.sql.types.DataType")
+    rows = spark._jsc.emptyRDD()
+    empty = spark._jsparkSession.createDataFrame(rows, types.fromJson(marked.json()))
+    return DataFrame(empty, spark)
+
+
+def _marked(table: str, field: StructField) -> StructField:
+    kind = field.dataType.simpleString()
+    marks = {TABLE_MARK: table, COLUMN_MARK: field.name, TYPE_MARK: kind}
+    return StructField(field.name, field.dataType, True, {**field.metadata, **marks})
+
+
+def definition_session(spark: SparkSession, tables: Mapping[str, StructType]) -> SparkSession:
+    """A session in which each table is a temporary view over its stand-in."""
+    session = spark.newSession()
+    for setting in COPIED_SETTINGS:
+        value = spark.conf.get(setting, None)
+        if value is not None:
+            session.conf.set(setting, value)
+    for name, schema in tables.items():
+        stand_in(session, name, schema).createOrReplaceTempView(name)
+    return session
+
+
+def import_dataframe(df: DataFrame) -> Relation:
+    """The algebra of a DataFrame over stand-ins."""
+    plan = df._jdf.queryExecution().analyzed()
+    return PlanImport(scala_of(df.sparkSession)).query(plan, df.columns)
+
+
+def import_sql(session: SparkSession, text: str) -> Relation:
+    """The algebra of one query. Anything but a query is refused before Spark runs it."""
+    parser = session._jsparkSession.sessionState().sqlParser()
+    parsed = parser.parsePlan(text)
+    try:
+        parser.parseQuery(text)
+    except ParseException:
+        raise NotAQuery(statement=str(parsed.nodeName())) from None
+    return import_dataframe(session.sql(text))

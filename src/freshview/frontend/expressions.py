@@ -1,0 +1,231 @@
+"""Catalyst expressions to ours: what we understand becomes a Call, anything else stays Spark's.
+
+The arguments of an imported expression are exactly the children of its Catalyst expression, in
+order, so that the lowering can put new ones in with ``template.withNewChildren``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from freshview.algebra.expressions import Call, Column, Expression, Literal, Opaque
+from freshview.algebra.relations import Relation
+from freshview.algebra.schema import INTEGRAL_TYPES, Attribute, decimal_type
+from freshview.errors import UnsupportedExpression
+from freshview.frontend.scala import CATALYST, JavaObject, Scala, items
+
+PREDICATES = {
+    "EqualTo": "=",
+    "EqualNullSafe": "<=>",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "And": "and",
+    "Or": "or",
+    "Not": "not",
+    "IsNull": "is null",
+    "IsNotNull": "is not null",
+    "In": "in",
+}
+VALUES = {
+    "Add": "+",
+    "Subtract": "-",
+    "Multiply": "*",
+    "Coalesce": "coalesce",
+    "If": "if",
+    "Cast": "cast",
+}
+NUMERIC_ONLY = frozenset({"+", "-", "*"})
+WITHOUT_VALUE = frozenset({"WindowSpecDefinition", "SpecifiedWindowFrame"})
+ORDERED_BY_WINDOW = frozenset({"First", "Last", "NthValue", "CollectList", "CollectSet"})
+"""Catalyst calls these non-deterministic because they depend on the order of rows."""
+TYPED_CHILDREN: dict[str, Callable[[JavaObject], str]] = {
+    "WindowExpression": lambda source: "",
+    "WindowSpecDefinition": lambda source: str(source.partitionSpec().size()),
+    "AggregateExpression": lambda source: "distinct" if source.isDistinct() else "",
+}
+"""Expressions that take no placeholders for their children, and what else identifies them."""
+EPOCH = datetime.date(1970, 1, 1)
+
+Rewrite = Callable[[Relation], Relation]
+
+
+@dataclass(slots=True)
+class Scope:
+    """What an expression may read, and what reading it needs to be joined below it.
+
+    ``attributes`` maps Catalyst's expression ids. ``attached`` collects the joins that subqueries
+    in the expression turned into. In the result list of an aggregation ``aggregate`` turns an
+    aggregate function into the column that holds its value.
+    """
+
+    attributes: dict[int, Attribute]
+    attached: list[Rewrite] = field(default_factory=list)
+    aggregate: Callable[[JavaObject], Expression] | None = None
+
+    def over(self, relation: Relation) -> Relation:
+        """The relation with everything joined that the expressions of this scope read."""
+        for attach in self.attached:
+            relation = attach(relation)
+        return relation
+
+
+SubqueryImport = Callable[[JavaObject, Scope], Expression]
+"""Turns a subquery, or a plan that is tested for rows, into a column joined below."""
+
+
+class ExpressionImport:
+    """Imports the expressions of one definition."""
+
+    def __init__(self, scala: Scala, subquery: SubqueryImport, exists: SubqueryImport) -> None:
+        self._scala = scala
+        self._subquery = subquery
+        self._exists = exists
+        self._placeholders: list[JavaObject] = []
+        self._variables: dict[str, int] = {}
+
+    def expression(self, source: JavaObject, scope: Scope) -> Expression:
+        """One Catalyst expression with everything below it."""
+        kind = source.nodeName()
+        match kind:
+            case "AttributeReference":
+                return self._column(source, scope)
+            case "Literal":
+                return literal(source)
+            case "Alias":
+                return self.expression(source.child(), scope)
+            case "ScalarSubquery":
+                return self._subquery(source, scope)
+            case "IsNotNull" if (tested := _tested_for_rows(source)) is not None:
+                return self._exists(tested, scope)
+            case "AggregateExpression" if scope.aggregate is not None:
+                return scope.aggregate(source)
+            case "OuterReference" | "InSubquery" | "ListQuery" | "LateralSubquery":
+                raise UnsupportedExpression(
+                    expression=source.sql(),
+                    reason="Spark's rules could not turn this correlated subquery into a join",
+                )
+        children = items(source.children())
+        arguments = tuple(self.expression(child, scope) for child in children)
+        if kind in PREDICATES:
+            return Call(PREDICATES[kind], arguments, "boolean", source)
+        type = "void" if kind in WITHOUT_VALUE else type_name(source.dataType())
+        if kind in VALUES and self._is_understood(VALUES[kind], type, source):
+            return Call(VALUES[kind], arguments, type, source)
+        text = self._text(kind, source, len(children))
+        return Opaque(text, arguments, type, _is_deterministic(kind, source, children), source)
+
+    def _column(self, source: JavaObject, scope: Scope) -> Column:
+        attribute = scope.attributes.get(source.exprId().id())
+        if attribute is None:
+            raise UnsupportedExpression(
+                expression=source.sql(),
+                reason="it reads a column that the operator below it does not have",
+            )
+        return Column(attribute)
+
+    @staticmethod
+    def _is_understood(operation: str, type: str, source: JavaObject) -> bool:
+        """Arithmetic on intervals and the try_ variants have another meaning than ours."""
+        if operation == "cast":
+            return str(source.evalMode().toString()) != "TRY"
+        if operation not in NUMERIC_ONLY:
+            return True
+        numeric = type in INTEGRAL_TYPES or type in ("float", "double") or decimal_type(type)
+        return bool(numeric) and source.evalMode().toString() != "TRY"
+
+    def _text(self, kind: str, source: JavaObject, arity: int) -> str:
+        """What identifies an expression beside its arguments: its class and its other parts.
+
+        ``sql()`` would not do, because it leaves out options, schemas and modes of evaluation.
+        """
+        if kind in ("PythonUDF", "PythonUDAF"):
+            command = source.func().command().hashCode()
+            return f"{source.name()}[{source.evalType()}:{command & 0xFFFFFFFF:08x}]"
+        if kind == "NamedLambdaVariable":
+            number = self._variables.setdefault(source.exprId().toString(), len(self._variables))
+            return f"lambda {source.name()}#{number + 1}"
+        if kind in TYPED_CHILDREN:
+            return f"{kind}({TYPED_CHILDREN[kind](source)})"
+        marked = source
+        if arity:
+            marked = source.withNewChildren(self._scala.seq(self._placeholders_for(arity)))
+        parts = re.sub(r"(\$\d+)#\d+", r"\1", marked.productIterator().mkString(", "))
+        return f"{kind}({_without_ids(parts)})"
+
+    def _placeholders_for(self, arity: int) -> list[JavaObject]:
+        """Attributes named ``$0``, ``$1``, … that stand for the arguments of an expression."""
+        new = self._scala.expression
+        while len(self._placeholders) < arity:
+            name = f"${len(self._placeholders)}"
+            void = self._scala.object("org.apache.spark.sql.types.NullType")
+            fresh = self._scala.object(CATALYST + "expressions.NamedExpression").newExprId()
+            nothing = self._scala.object("org.apache.spark.sql.types.Metadata").empty()
+            made = new("AttributeReference", name, void, True, nothing, fresh, self._scala.seq([]))
+            self._placeholders.append(made)
+        return self._placeholders[:arity]
+
+
+def _is_deterministic(kind: str, source: JavaObject, children: list[JavaObject]) -> bool:
+    """Whether this expression itself is deterministic; its arguments answer for themselves."""
+    if kind in ORDERED_BY_WINDOW or source.deterministic():
+        return True
+    return not all(child.deterministic() for child in children)
+
+
+def type_name(data_type: JavaObject) -> str:
+    """``bigint``, ``decimal(12,2)``, ``array<string>``: Spark's name of a type."""
+    return str(data_type.catalogString())
+
+
+def literal(source: JavaObject) -> Literal:
+    """A constant, with its Python value where Python has one of the same meaning."""
+    type = type_name(source.dataType())
+    value = source.value()
+    text = str(source.sql())
+    return Literal(_python_value(value, type, text), type, text, source)
+
+
+def _python_value(value: object, type: str, text: str) -> object:
+    if value is None or type == "boolean" or type in INTEGRAL_TYPES or type == "double":
+        return value
+    if type == "string":
+        return str(value)
+    if decimal_type(type):
+        return Decimal(str(value))
+    if type == "date" and isinstance(value, int):
+        try:
+            return EPOCH + datetime.timedelta(days=value)
+        except OverflowError:
+            return text
+    return text
+
+
+def _tested_for_rows(source: JavaObject) -> JavaObject | None:
+    """The plan X of ``(SELECT 1 FROM X LIMIT 1) IS NOT NULL``, as Spark writes EXISTS."""
+    subquery = source.child()
+    if subquery.nodeName() != "ScalarSubquery":
+        return None
+    plan = subquery.plan()
+    for expected in ("GlobalLimit", "LocalLimit"):
+        if plan.nodeName() != expected or str(plan.limitExpr().sql()) != "1":
+            return None
+        plan = plan.child()
+    if plan.nodeName() != "Project" or str(plan.projectList().head().sql()) != "1 AS col":
+        return None
+    return plan.child()
+
+
+def _without_ids(text: str) -> str:
+    """Catalyst's expression ids differ in each session: number them in order of appearance."""
+    seen: dict[str, str] = {}
+
+    def number(match: re.Match[str]) -> str:
+        return seen.setdefault(match[1], f"#{len(seen) + 1}")
+
+    return re.sub(r"(?:#|ExprId\()(\d+)(?:L|,[0-9a-f-]{36}\))?", number, text)

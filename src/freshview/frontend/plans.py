@@ -1,0 +1,362 @@
+"""Catalyst's logical plan nodes to ours, one function per kind of node.
+
+Each node is imported with the columns Catalyst says it yields, by position and expression id. Our
+relation may carry more attributes than these (a joined subquery, say); what is above reads only the
+ones it names. Ids of attributes are handed out in the order of their first appearance, so the same
+text always gives the same algebra. Attributes are nullable throughout: Catalyst's nullability does
+not survive the outer joins that our rules may put above a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from freshview.algebra.aggregates import AggregateCall
+from freshview.algebra.expressions import Column, Expression, conjunction, conjuncts
+from freshview.algebra.relations import (
+    Aggregate,
+    AggregateOutput,
+    Expand,
+    Generate,
+    Join,
+    Limit,
+    MarkJoin,
+    OuterJoin,
+    Output,
+    Project,
+    Relation,
+    Repeat,
+    Select,
+    Semijoin,
+    Sort,
+    Union,
+    Values,
+    Window,
+    keep,
+)
+from freshview.algebra.schema import Attribute, Numbering
+from freshview.errors import UnsupportedOperator
+from freshview.frontend.aggregation import Aggregation, named_output, projected, results
+from freshview.frontend.expressions import ExpressionImport, Scope, type_name
+from freshview.frontend.leaves import local_rows, refused, stand_in_scan
+from freshview.frontend.rules import desugared
+from freshview.frontend.scala import JavaObject, Scala, items
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A relation and, by position, the columns its Catalyst plan yields."""
+
+    relation: Relation
+    output: tuple[tuple[int, Attribute], ...]
+
+    @property
+    def scope(self) -> Scope:
+        attributes: dict[int, Attribute] = {}
+        for identifier, attribute in self.output:
+            attributes.setdefault(identifier, attribute)
+        return Scope(attributes)
+
+
+class PlanImport:
+    """Imports the plan of one definition."""
+
+    def __init__(self, scala: Scala) -> None:
+        self._scala = scala
+        self._numbering = Numbering(0)
+        self._expressions = ExpressionImport(scala, self._subquery, self._exists)
+
+    def query(self, plan: JavaObject, names: Sequence[str]) -> Relation:
+        """A whole query: exactly its visible columns, in order and by name."""
+        return self._exactly(self.node(desugared(self._scala, plan)), names)
+
+    def node(self, plan: JavaObject) -> Imported:
+        """One node with everything below it."""
+        kind = plan.nodeName()
+        if kind == "LogicalRDD":
+            return Imported(*stand_in_scan(plan, self._numbering))
+        if kind in PASSED_THROUGH:
+            return self.node(plan.child())
+        handle = _NODES.get(kind)
+        if handle is None:
+            raise refused(kind, plan)
+        return handle(self, plan)
+
+    def _exactly(self, imported: Imported, names: Sequence[str] | None = None) -> Relation:
+        """The relation with the columns of its plan only, each its own attribute."""
+        outputs: list[Output] = []
+        taken: set[Attribute] = set()
+        for position, (_, attribute) in enumerate(imported.output):
+            name = attribute.name if names is None else names[position]
+            output = named_output(Column(attribute), name, taken, self._numbering)
+            taken.add(output.attribute)
+            outputs.append(output)
+        relation = imported.relation
+        if tuple(outputs) == tuple(keep(attribute) for attribute in relation.attributes):
+            return relation
+        return Project(relation, tuple(outputs))
+
+    def _exists(self, plan: JavaObject, scope: Scope) -> Expression:
+        """Whether a plan that reads nothing from outside has rows, as a mark joined below."""
+        inner = self.node(desugared(self._scala, plan))
+        mark = self._numbering.attribute("exists", "boolean")
+        scope.attached.append(lambda child: MarkJoin(child, inner.relation, None, mark))
+        return Column(mark)
+
+    def _subquery(self, source: JavaObject, scope: Scope) -> Expression:
+        """An uncorrelated scalar subquery as the column of a one-row relation joined below."""
+        if source.outerAttrs().size() or source.joinCond().size():
+            raise UnsupportedOperator(
+                operator="scalar subquery",
+                reason="Spark's rules could not turn its correlation into a join",
+            )
+        relation = self._exactly(self.node(desugared(self._scala, source.plan())))
+        value = relation.attributes[0]
+        if not yields_one_row(relation):
+            made = self._numbering.attribute(value.name, value.type)
+            call = AggregateCall("single_value", (Column(value),), value.type)
+            relation, value = Aggregate(relation, (), (AggregateOutput(made, call),)), made
+        scope.attached.append(lambda child: Join(child, relation))
+        return Column(value)
+
+    def project(self, plan: JavaObject) -> Imported:
+        child = self.node(plan.child())
+        scope = child.scope
+        outputs: list[Output] = []
+        columns: list[tuple[int, Attribute]] = []
+        taken: set[Attribute] = set()
+        for source in items(plan.projectList()):
+            expression = self._expressions.expression(source, scope)
+            output = named_output(expression, _name(source, expression), taken, self._numbering)
+            taken.add(output.attribute)
+            outputs.append(output)
+            columns.append((source.exprId().id(), output.attribute))
+        relation = scope.over(child.relation)
+        if tuple(outputs) != tuple(keep(attribute) for attribute in relation.attributes):
+            relation = Project(relation, tuple(outputs))
+        return Imported(relation, tuple(columns))
+
+    def filter(self, plan: JavaObject) -> Imported:
+        child = self.node(plan.child())
+        scope = child.scope
+        predicate = self._expressions.expression(plan.condition(), scope)
+        relation = scope.over(child.relation)
+        marks = {}
+        while isinstance(relation, MarkJoin):
+            marks[relation.mark] = relation
+            relation = relation.left
+        rest: list[Expression] = []
+        return self._selected(relation, predicate, marks, rest, child)
+
+    def _selected(
+        self,
+        relation: Relation,
+        predicate: Expression,
+        marks: dict[Attribute, MarkJoin],
+        rest: list[Expression],
+        child: Imported,
+    ) -> Imported:
+        """A mark that is a conjunct of its own (EXISTS, NOT EXISTS) is a semijoin or antijoin."""
+        from freshview.algebra.expressions import Call
+
+        for part in conjuncts(predicate):
+            match part:
+                case Column(attribute) if attribute in marks:
+                    relation = Semijoin(relation, marks.pop(attribute).right, None)
+                case Call("not", (Column(attribute),)) if attribute in marks:
+                    relation = Semijoin(relation, marks.pop(attribute).right, None, anti=True)
+                case _:
+                    rest.append(part)
+        for mark in marks.values():
+            relation = MarkJoin(relation, mark.right, mark.on, mark.mark)
+        condition = conjunction(tuple(rest))
+        if condition is not None:
+            relation = Select(relation, condition)
+        return Imported(relation, child.output)
+
+    def join(self, plan: JavaObject) -> Imported:
+        left, right = self.node(plan.left()), self.node(plan.right())
+        scope = Scope({**right.scope.attributes, **left.scope.attributes})
+        on: Expression | None = None
+        if plan.condition().isDefined():
+            on = self._expressions.expression(plan.condition().get(), scope)
+        base = scope.over(left.relation)
+        both = left.output + right.output
+        kind = str(plan.joinType().toString())
+        match kind:
+            case "Inner" | "Cross":
+                return Imported(Join(base, right.relation, on), both)
+            case "LeftOuter" | "RightOuter" | "FullOuter":
+                outer = OuterJoin(
+                    base, right.relation, on, kind != "RightOuter", kind != "LeftOuter"
+                )
+                return Imported(outer, both)
+            case "LeftSemi" | "LeftAnti":
+                semi = Semijoin(base, right.relation, on, anti=kind == "LeftAnti")
+                return Imported(semi, left.output)
+        if kind.startswith("ExistenceJoin("):
+            mark = self._numbering.attribute("exists", "boolean")
+            column = (plan.joinType().exists().exprId().id(), mark)
+            return Imported(MarkJoin(base, right.relation, on, mark), (*left.output, column))
+        raise refused(f"Join {kind}", plan)
+
+    def aggregate(self, plan: JavaObject) -> Imported:
+        child = self.node(plan.child())
+        aggregation = Aggregation(self._expressions, self._numbering, child.scope)
+        group: dict[int, Attribute] = {}
+        keys: dict[Attribute, None] = {}
+        for source in items(plan.groupingExpressions()):
+            expression = self._expressions.expression(source, aggregation.below)
+            attribute = aggregation.attribute(expression, "group")
+            keys.setdefault(attribute)
+            if source.nodeName() == "AttributeReference":
+                group[source.exprId().id()] = attribute
+        found = results(aggregation, group, items(plan.aggregateExpressions()))
+        relation = projected(found, aggregation.relation(child.relation, tuple(keys)))
+        return Imported(relation, tuple((i, o.attribute) for i, o in found.outputs))
+
+    def union(self, plan: JavaObject) -> Imported:
+        children = [self._exactly(self.node(child)) for child in items(plan.children())]
+        output = self._new_columns(items(plan.output()))
+        relation = Union(tuple(children), tuple(attribute for _, attribute in output))
+        return Imported(relation, output)
+
+    def _new_columns(self, sources: list[JavaObject]) -> tuple[tuple[int, Attribute], ...]:
+        return tuple(
+            (s.exprId().id(), self._numbering.attribute(str(s.name()), type_name(s.dataType())))
+            for s in sources
+        )
+
+    def window(self, plan: JavaObject) -> Imported:
+        child = self.node(plan.child())
+        scope = child.scope
+        partition = self._all(plan.partitionSpec(), scope)
+        order = self._all(plan.orderSpec(), scope)
+        outputs, columns = [], []
+        for source in items(plan.windowExpressions()):
+            expression = self._expressions.expression(source, scope)
+            made = self._numbering.attribute(str(source.name()), expression.type)
+            outputs.append(Output(made, expression))
+            columns.append((source.exprId().id(), made))
+        relation = Window(scope.over(child.relation), tuple(outputs), partition, order)
+        return Imported(relation, (*child.output, *columns))
+
+    def expand(self, plan: JavaObject) -> Imported:
+        child = self.node(plan.child())
+        scope = child.scope
+        projections = tuple(self._all(each, scope) for each in items(plan.projections()))
+        columns: list[tuple[int, Attribute]] = []
+        for position, source in enumerate(items(plan.output())):
+            values = {projection[position] for projection in projections}
+            only = values.pop() if len(values) == 1 else None
+            taken = {attribute for _, attribute in columns}
+            if isinstance(only, Column) and only.attribute not in taken:
+                columns.append((source.exprId().id(), only.attribute))
+            else:
+                columns.extend(self._new_columns([source]))
+        relation = scope.over(child.relation)
+        expanded = Expand(relation, projections, tuple(attribute for _, attribute in columns))
+        return Imported(expanded, tuple(columns))
+
+    def generate(self, plan: JavaObject) -> Imported:
+        child = self.node(plan.child())
+        scope = child.scope
+        generator = plan.generator()
+        required = {index for index in items(plan.unrequiredChildIndex())}
+        kept = tuple(c for position, c in enumerate(child.output) if position not in required)
+        if generator.nodeName() == "ReplicateRows":
+            times, *copied = self._all(generator.children(), scope)
+            columns = [c.attribute for c in copied if isinstance(c, Column)]
+            ids = [a.exprId().id() for a in items(plan.generatorOutput())]
+            repeated = Repeat(scope.over(child.relation), times)
+            return Imported(repeated, (*kept, *zip(ids, columns, strict=True)))
+        expression = self._expressions.expression(generator, scope)
+        made = self._new_columns(items(plan.generatorOutput()))
+        generated = tuple(attribute for _, attribute in made)
+        relation = Generate(scope.over(child.relation), expression, plan.outer(), generated)
+        return Imported(relation, (*kept, *made))
+
+    def sort(self, plan: JavaObject) -> Imported:
+        child = self.node(plan.child())
+        if not getattr(plan, "global")():
+            return child
+        scope = child.scope
+        order = self._all(plan.order(), scope)
+        return Imported(Sort(scope.over(child.relation), order), child.output)
+
+    def limit(self, plan: JavaObject) -> Imported:
+        count = plan.limitExpr().eval(None)
+        below = plan.child()
+        child = self.node(below.child() if below.nodeName() == "LocalLimit" else below)
+        relation = child.relation
+        if isinstance(relation, Limit) and relation.count is None:
+            return Imported(Limit(relation.child, count, relation.offset), child.output)
+        return Imported(Limit(relation, count), child.output)
+
+    def offset(self, plan: JavaObject) -> Imported:
+        child = self.node(plan.child())
+        offset = plan.offsetExpr().eval(None)
+        return Imported(Limit(child.relation, None, offset), child.output)
+
+    def one_row(self, plan: JavaObject) -> Imported:
+        return Imported(Values((), ((),)), ())
+
+    def local_relation(self, plan: JavaObject) -> Imported:
+        output = self._new_columns(items(plan.output()))
+        rows = local_rows(self._scala, plan)
+        return Imported(Values(tuple(attribute for _, attribute in output), rows), output)
+
+    def inline_table(self, plan: JavaObject) -> Imported:
+        output = self._new_columns(items(plan.output()))
+        rows = tuple(self._all(row, Scope({})) for row in items(plan.rows()))
+        return Imported(Values(tuple(attribute for _, attribute in output), rows), output)
+
+    def _all(self, sources: JavaObject, scope: Scope) -> tuple[Expression, ...]:
+        return tuple(self._expressions.expression(source, scope) for source in items(sources))
+
+
+def _name(source: JavaObject, expression: Expression) -> str:
+    """An alias names its column; a column passed through keeps the name that it has."""
+    if isinstance(expression, Column) and source.nodeName() != "Alias":
+        return expression.attribute.name
+    return str(source.name())
+
+
+def yields_one_row(relation: Relation) -> bool:
+    """Whether a relation has exactly one row, whatever the tables hold."""
+    match relation:
+        case Project() | Window() | Sort():
+            return yields_one_row(relation.child)
+        case Aggregate():
+            return not relation.group
+        case Values():
+            return len(relation.rows) == 1
+        case Join(on=None):
+            return yields_one_row(relation.left) and yields_one_row(relation.right)
+        case _:
+            return False
+
+
+PASSED_THROUGH = frozenset(
+    {"SubqueryAlias", "View", "ResolvedHint", "Repartition", "RepartitionByExpression"}
+    | {"RebalancePartitions", "Subquery"}
+)
+"""Nodes that yield the bag of rows of their child."""
+
+_NODES: dict[str, Callable[[PlanImport, JavaObject], Imported]] = {
+    "Project": PlanImport.project,
+    "Filter": PlanImport.filter,
+    "Join": PlanImport.join,
+    "Aggregate": PlanImport.aggregate,
+    "Union": PlanImport.union,
+    "Window": PlanImport.window,
+    "Expand": PlanImport.expand,
+    "Generate": PlanImport.generate,
+    "Sort": PlanImport.sort,
+    "GlobalLimit": PlanImport.limit,
+    "Offset": PlanImport.offset,
+    "OneRowRelation": PlanImport.one_row,
+    "LocalRelation": PlanImport.local_relation,
+    "ResolvedInlineTable": PlanImport.inline_table,
+}

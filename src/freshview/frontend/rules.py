@@ -1,0 +1,117 @@
+"""The Catalyst rules that a definition goes through before it is imported, in their order.
+
+All of them are Spark's own and none looks at data: they only express syntax by fewer operators.
+The whole optimizer is never run, because it folds data into the plan (an empty table would vanish,
+``current_date()`` would become today) and because pushing selections and pruning columns are rules
+of our own algebra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from freshview.frontend.scala import CATALYST, JavaObject, Scala, items
+
+
+@dataclass(frozen=True, slots=True)
+class CatalystRule:
+    """A rule of Catalyst by the name of its Scala object, and why a definition needs it."""
+
+    name: str
+    reason: str
+
+
+FINISHING: tuple[CatalystRule, ...] = (
+    CatalystRule("analysis.EliminateSubqueryAliases", "aliases only served to resolve names"),
+    CatalystRule("analysis.EliminateView", "a temporary view is the query it stands for"),
+    CatalystRule("optimizer.EliminateResolvedHint", "hints say how, a view says what"),
+    CatalystRule("expressions.EliminatePipeOperators", "|> is another way to write SELECT"),
+    CatalystRule("optimizer.EliminateSQLFunctionNode", "a SQL function is the query in its body"),
+    CatalystRule("optimizer.ReplaceExpressions", "nvl, every, … by the expressions they stand for"),
+    CatalystRule("optimizer.RewriteNonCorrelatedExists", "the rules for correlated EXISTS need it"),
+    CatalystRule(
+        "optimizer.PullOutGroupingExpressions", "groups are attributes, as in our algebra"
+    ),
+    CatalystRule("optimizer.RewriteWithExpression", "shared parts of BETWEEN become a projection"),
+)
+"""Applied once, to the query and to every query inside its expressions."""
+
+DECORRELATING: tuple[CatalystRule, ...] = (
+    CatalystRule(
+        "optimizer.OptimizeOneRowRelationSubquery", "(SELECT a + 1) without FROM is a + 1"
+    ),
+    CatalystRule(
+        "optimizer.PullOutNestedDataOuterRefExpressions", "outer(s).f is pulled out as a column"
+    ),
+    CatalystRule("optimizer.PullupCorrelatedPredicates", "correlation becomes a join condition"),
+    CatalystRule("optimizer.ReplaceDeduplicateWithAggregate", "dropDuplicates() is a grouping"),
+    CatalystRule("optimizer.RewriteExceptAll", "EXCEPT ALL is a sum of counts and a repetition"),
+    CatalystRule("optimizer.RewriteIntersectAll", "INTERSECT ALL is a minimum of counts, repeated"),
+    CatalystRule("optimizer.ReplaceIntersectWithSemiJoin", "INTERSECT is a semijoin"),
+    CatalystRule("optimizer.ReplaceExceptWithAntiJoin", "EXCEPT is an antijoin"),
+    CatalystRule("optimizer.ReplaceDistinctWithAggregate", "DISTINCT is a grouping"),
+    CatalystRule(
+        "optimizer.RewriteCorrelatedScalarSubquery", "a correlated value is an outer join"
+    ),
+    CatalystRule("optimizer.RewriteLateralSubquery", "LATERAL is a join"),
+    CatalystRule("optimizer.RewritePredicateSubquery", "EXISTS and IN are semi and antijoins"),
+    CatalystRule("optimizer.RewriteWithExpression", "shared parts inside former subqueries"),
+)
+"""Applied in rounds until nothing changes: each round exposes the subqueries one level deeper."""
+
+ROUNDS_MAX = 20
+"""No query nests subqueries deeper than this; a rule that never settles is stopped."""
+
+
+def desugared(scala: Scala, plan: JavaObject) -> JavaObject:
+    """The analyzed plan in the operators that the import knows; the same bag of rows."""
+    plan = scala.type(CATALYST + "optimizer.InlineCTE")(True, False).apply(plan)
+    plan = _with_subqueries(scala, plan, lambda part: _applied(scala, FINISHING, part))
+    for _ in range(ROUNDS_MAX):
+        new = _applied(scala, DECORRELATING, plan)
+        if new.fastEquals(plan):
+            break
+        plan = new
+    return plan
+
+
+def _applied(scala: Scala, rules: tuple[CatalystRule, ...], plan: JavaObject) -> JavaObject:
+    for rule in rules:
+        plan = scala.object(CATALYST + rule.name).apply(plan)
+    return plan
+
+
+def _with_subqueries(
+    scala: Scala, plan: JavaObject, change: Callable[[JavaObject], JavaObject]
+) -> JavaObject:
+    """The plan changed, and so every query inside its expressions, innermost first."""
+    pattern = scala.object(CATALYST + "trees.TreePattern").PLAN_EXPRESSION()
+    found: list[JavaObject] = []
+    _collect_subqueries(plan, pattern, found)
+    if found:
+        changed = [(s, s.withNewPlan(_with_subqueries(scala, s.plan(), change))) for s in found]
+        plan = plan.transformAllExpressions(scala.map(changed))
+    return change(plan)
+
+
+def _collect_subqueries(node: JavaObject, pattern: JavaObject, found: list[JavaObject]) -> None:
+    """The outermost subquery expressions of a plan; parts without any are not entered."""
+    if not node.containsPattern(pattern):
+        return
+    for expression in items(node.expressions()):
+        _collect_in_expression(expression, pattern, found)
+    for child in items(node.children()):
+        _collect_subqueries(child, pattern, found)
+
+
+def _collect_in_expression(node: JavaObject, pattern: JavaObject, found: list[JavaObject]) -> None:
+    if not node.containsPattern(pattern):
+        return
+    if node.nodeName() in _SUBQUERIES:
+        found.append(node)
+    for child in items(node.children()):
+        _collect_in_expression(child, pattern, found)
+
+
+_SUBQUERIES = frozenset({"ScalarSubquery", "ListQuery", "Exists", "LateralSubquery"})

@@ -1,0 +1,399 @@
+"""Algebra to one Spark plan, built node by node in the JVM and analyzed once.
+
+The DataFrame API would analyze after each step. Here the logical plan is put together from
+Catalyst's own constructors: every attribute that a node defines is a new Catalyst attribute named
+``c<id>``, so no two occurrences of a table are ever confused. Leaves are empty relations of the right
+types first; ``Prepared`` is that plan, and each evaluation only puts the DataFrames in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+from pyspark.sql import DataFrame
+
+from freshview.algebra.relations import (
+    Aggregate,
+    Changes,
+    Expand,
+    Generate,
+    Join,
+    Limit,
+    MarkJoin,
+    OuterJoin,
+    Project,
+    Relation,
+    Repeat,
+    Scan,
+    Select,
+    Semijoin,
+    Sort,
+    Union,
+    Values,
+    Window,
+)
+from freshview.algebra.schema import Attribute
+from freshview.frontend.scala import CATALYST, JavaObject, items, scala_of
+from freshview.planner.lower_expressions import ExpressionLowering
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TableLeaf = Scan | Changes
+JOIN_TYPES = CATALYST + "plans."
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A DataFrame and the column of it that holds each attribute of the relation."""
+
+    dataframe: DataFrame
+    columns: dict[Attribute, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One leaf of the plan: which table it reads and the empty relation that holds its place."""
+
+    leaf: TableLeaf
+    placeholder: JavaObject
+    attributes: tuple[JavaObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A Catalyst plan under construction, with the Catalyst attribute of each of ours."""
+
+    plan: JavaObject
+    columns: dict[int, JavaObject]
+
+
+class Prepared:
+    """The analyzed plan of a relation over empty leaves; evaluating it again costs no lowering."""
+
+    def __init__(self, spark: SparkSession, relation: Relation) -> None:
+        self._spark = spark
+        self._scala = scala_of(spark)
+        self._expressions = ExpressionLowering(spark)
+        self.columns = column_names(relation.attributes)
+        building = PlanLowering(spark, self._expressions)
+        built = building.relation(relation)
+        visible = [
+            self._expressions.alias(built.columns[attribute.id], name)
+            for attribute, name in self.columns.items()
+        ]
+        top = self._scala.node("Project", self._scala.seq(visible), built.plan)
+        self.analyzed = _of_rows(spark, top).queryExecution().analyzed()
+        self.occurrences = tuple(building.occurrences)
+
+    @property
+    def leaves(self) -> tuple[TableLeaf, ...]:
+        """The leaves that an evaluation must provide, each once."""
+        return tuple(dict.fromkeys(occurrence.leaf for occurrence in self.occurrences))
+
+    def dataframe(self, leaves: Mapping[TableLeaf, DataFrame]) -> DataFrame:
+        """The relation over these DataFrames, whose columns have the names of the leaf's."""
+        placed = [(o.placeholder, self._placed(o, leaves[o.leaf])) for o in self.occurrences]
+        plan = self.analyzed.transformDown(self._scala.map(placed)) if placed else self.analyzed
+        return DataFrame(_of_rows(self._spark, plan), self._spark)
+
+    def _placed(self, occurrence: Occurrence, df: DataFrame) -> JavaObject:
+        """The DataFrame's plan, yielding the attributes of the placeholder."""
+        plan = df._jdf.queryExecution().analyzed()
+        found = dict(zip(df.columns, items(plan.output()), strict=True))
+        scala = self._scala
+        renamed = [
+            scala.expression(
+                "Alias",
+                found[attribute.name],
+                f"c{attribute.id}",
+                target.exprId(),
+                scala.seq([]),
+                scala.none,
+                scala.seq([]),
+            )
+            for attribute, target in zip(
+                occurrence.leaf.attributes, occurrence.attributes, strict=True
+            )
+        ]
+        return scala.node("Project", scala.seq(renamed), plan)
+
+
+def prepare(spark: SparkSession, relation: Relation) -> Prepared:
+    """The plan of a relation, ready to be evaluated over changing leaves."""
+    return Prepared(spark, relation)
+
+
+def lower(
+    spark: SparkSession, relation: Relation, leaves: Mapping[TableLeaf, DataFrame]
+) -> Lowered:
+    """The relation over DataFrames that hold its leaves, for a plan that is evaluated once."""
+    prepared = Prepared(spark, relation)
+    return Lowered(prepared.dataframe(leaves), prepared.columns)
+
+
+def column_names(attributes: Sequence[Attribute]) -> dict[Attribute, str]:
+    """Each attribute's name where it is the only one of that name, ``c<id>`` otherwise."""
+    count = Counter(attribute.name.lower() for attribute in attributes)
+    return {a: a.name if count[a.name.lower()] == 1 else f"c{a.id}" for a in attributes}
+
+
+def _of_rows(spark: SparkSession, plan: JavaObject) -> JavaObject:
+    dataset = scala_of(spark).object("org.apache.spark.sql.classic.Dataset")
+    return dataset.ofRows(spark._jsparkSession, plan)
+
+
+class PlanLowering:
+    """Builds the Catalyst plan of one relation."""
+
+    def __init__(self, spark: SparkSession, expressions: ExpressionLowering) -> None:
+        self._spark = spark
+        self._scala = scala_of(spark)
+        self._expressions = expressions
+        self._no_hint = self._scala.object(CATALYST + "plans.logical.JoinHint").NONE()
+        self.occurrences: list[Occurrence] = []
+
+    def relation(self, relation: Relation) -> Built:
+        """One node with everything below it."""
+        match relation:
+            case Scan() | Changes():
+                return self._leaf(relation)
+            case Values():
+                return self._values(relation)
+            case Select():
+                return self._select(relation)
+            case Project():
+                return self._project(relation)
+            case Join():
+                return self._join(relation, "Inner")
+            case OuterJoin():
+                return self._join(relation, _outer_kind(relation))
+            case Semijoin():
+                return self._join(relation, "LeftAnti" if relation.anti else "LeftSemi")
+            case MarkJoin():
+                return self._mark_join(relation)
+            case Aggregate():
+                return self._aggregate(relation)
+            case Union():
+                return self._union(relation)
+            case Repeat():
+                return self._repeat(relation)
+            case Window():
+                return self._window(relation)
+            case Expand():
+                return self._expand(relation)
+            case Generate():
+                return self._generate(relation)
+            case Sort():
+                return self._sort(relation)
+            case Limit():
+                return self._limit(relation)
+            case _:
+                assert_never(relation)
+
+    def _leaf(self, leaf: TableLeaf) -> Built:
+        attributes = tuple(self._new(attribute) for attribute in leaf.attributes)
+        rows = self._spark._jsc.emptyRDD().rdd()
+        scala = self._scala
+        unknown = scala.new(CATALYST + "plans.physical.UnknownPartitioning", 0)
+        placeholder = scala.new(
+            "org.apache.spark.sql.execution.LogicalRDD",
+            scala.seq(attributes),
+            rows,
+            unknown,
+            scala.seq([]),
+            False,
+            scala.none,
+            self._spark._jsparkSession,
+            scala.none,
+            scala.none,
+        )
+        self.occurrences.append(Occurrence(leaf, placeholder, attributes))
+        return Built(placeholder, _by_id(leaf.attributes, attributes))
+
+    def _new(self, attribute: Attribute) -> JavaObject:
+        kind = self._expressions.type(attribute.type)
+        return self._expressions.attribute(f"c{attribute.id}", kind)
+
+    def _values(self, values: Values) -> Built:
+        scala = self._scala
+        attributes = [self._new(attribute) for attribute in values.attributes]
+        columns = _by_id(values.attributes, attributes)
+        if not values.attributes and len(values.rows) == 1:
+            return Built(scala.node("OneRowRelation"), columns)
+        if not values.rows:
+            empty = scala.node(
+                "LocalRelation", scala.seq(attributes), scala.seq([]), False, scala.none
+            )
+            return Built(empty, columns)
+        rows = [
+            scala.seq([self._expressions.expression(value, {}) for value in row])
+            for row in values.rows
+        ]
+        table = CATALYST + "analysis.ResolvedInlineTable"
+        return Built(scala.new(table, scala.seq(rows), scala.seq(attributes)), columns)
+
+    def _select(self, select: Select) -> Built:
+        child = self.relation(select.child)
+        condition = self._expressions.expression(select.predicate, child.columns)
+        return Built(self._scala.node("Filter", condition, child.plan), child.columns)
+
+    def _project(self, project: Project) -> Built:
+        child = self.relation(project.child)
+        named, columns = [], {}
+        for output in project.outputs:
+            value = self._expressions.expression(output.expression, child.columns)
+            if output.is_kept:
+                made, reference = value, value
+            else:
+                made = self._expressions.alias(value, f"c{output.attribute.id}")
+                reference = made.toAttribute()
+            named.append(made)
+            columns[output.attribute.id] = reference
+        return Built(self._scala.node("Project", self._scala.seq(named), child.plan), columns)
+
+    def _join(self, join: Join | OuterJoin | Semijoin, kind: str) -> Built:
+        left, right = self.relation(join.left), self.relation(join.right)
+        both = {**left.columns, **right.columns}
+        on = None if join.on is None else self._expressions.expression(join.on, both)
+        joined = self._join_node(left, right, self._scala.object(JOIN_TYPES + kind), on)
+        return Built(joined, left.columns if isinstance(join, Semijoin) else both)
+
+    def _join_node(
+        self, left: Built, right: Built, kind: JavaObject, on: JavaObject | None
+    ) -> JavaObject:
+        condition = self._scala.some(on)
+        return self._scala.node("Join", left.plan, right.plan, kind, condition, self._no_hint)
+
+    def _mark_join(self, join: MarkJoin) -> Built:
+        left, right = self.relation(join.left), self.relation(join.right)
+        both = {**left.columns, **right.columns}
+        on = None if join.on is None else self._expressions.expression(join.on, both)
+        boolean = self._expressions.type("boolean")
+        mark = self._expressions.attribute(f"c{join.mark.id}", boolean, nullable=False)
+        kind = self._scala.new(JOIN_TYPES + "ExistenceJoin", mark)
+        columns = {**left.columns, join.mark.id: mark}
+        return Built(self._join_node(left, right, kind, on), columns)
+
+    def _aggregate(self, aggregate: Aggregate) -> Built:
+        child = self.relation(aggregate.child)
+        group = [child.columns[attribute.id] for attribute in aggregate.group]
+        columns = _by_id(aggregate.group, group)
+        results = list(group)
+        for output in aggregate.aggregates:
+            value = self._expressions.aggregate(output.call, child.columns)
+            made = self._expressions.alias(value, f"c{output.attribute.id}")
+            results.append(made)
+            columns[output.attribute.id] = made.toAttribute()
+        scala = self._scala
+        node = scala.node("Aggregate", scala.seq(group), scala.seq(results), child.plan, scala.none)
+        return Built(node, columns)
+
+    def _union(self, union: Union) -> Built:
+        """Catalyst names the columns of a union by those of its first child."""
+        children = [self.relation(child) for child in union.children]
+        first = [children[0].columns[a.id] for a in union.children[0].attributes]
+        scala = self._scala
+        node = scala.node("Union", scala.seq([child.plan for child in children]), False, False)
+        return Built(node, _by_id(union.attributes, first))
+
+    def _repeat(self, repeat: Repeat) -> Built:
+        child = self.relation(repeat.child)
+        times = self._expressions.expression(repeat.times, child.columns)
+        if repeat.times.type != "bigint":
+            times = self._expressions.cast_to(times, "bigint")
+        copied = [child.columns[attribute.id] for attribute in repeat.attributes]
+        made = [reference.newInstance() for reference in copied]
+        scala = self._scala
+        generator = scala.expression("ReplicateRows", scala.seq([times, *copied]))
+        node = scala.node(
+            "Generate",
+            generator,
+            scala.seq(list(range(len(copied)))),
+            False,
+            scala.none,
+            scala.seq(made),
+            child.plan,
+        )
+        return Built(node, _by_id(repeat.attributes, made))
+
+    def _window(self, window: Window) -> Built:
+        child = self.relation(window.child)
+        columns, made = dict(child.columns), []
+        for output in window.outputs:
+            value = self._expressions.expression(output.expression, child.columns)
+            alias = self._expressions.alias(value, f"c{output.attribute.id}")
+            made.append(alias)
+            columns[output.attribute.id] = alias.toAttribute()
+        scala = self._scala
+        partition = [self._expressions.expression(e, child.columns) for e in window.partition]
+        order = [self._expressions.expression(e, child.columns) for e in window.order]
+        node = scala.node(
+            "Window",
+            scala.seq(made),
+            scala.seq(partition),
+            scala.seq(order),
+            child.plan,
+            scala.none,
+        )
+        return Built(node, columns)
+
+    def _expand(self, expand: Expand) -> Built:
+        child = self.relation(expand.child)
+        scala = self._scala
+        projections = [
+            scala.seq([self._expressions.expression(e, child.columns) for e in projection])
+            for projection in expand.projections
+        ]
+        passed = set(expand.child.attributes)
+        made = [child.columns[a.id] if a in passed else self._new(a) for a in expand.attributes]
+        node = scala.node("Expand", scala.seq(projections), scala.seq(made), child.plan)
+        return Built(node, _by_id(expand.attributes, made))
+
+    def _generate(self, generate: Generate) -> Built:
+        child = self.relation(generate.child)
+        generator = self._expressions.expression(generate.generator, child.columns)
+        made = [self._new(attribute) for attribute in generate.generated]
+        scala = self._scala
+        node = scala.node(
+            "Generate",
+            generator,
+            scala.seq([]),
+            generate.outer,
+            scala.none,
+            scala.seq(made),
+            child.plan,
+        )
+        return Built(node, {**child.columns, **_by_id(generate.generated, made)})
+
+    def _sort(self, sort: Sort) -> Built:
+        child = self.relation(sort.child)
+        order = [self._expressions.expression(e, child.columns) for e in sort.order]
+        scala = self._scala
+        node = scala.node("Sort", scala.seq(order), True, child.plan, scala.none)
+        return Built(node, child.columns)
+
+    def _limit(self, limit: Limit) -> Built:
+        child = self.relation(limit.child)
+        scala = self._scala
+        kind = self._expressions.type("int")
+        plan = child.plan
+        if limit.offset:
+            plan = scala.node("Offset", scala.expression("Literal", limit.offset, kind), plan)
+        if limit.count is not None:
+            count = scala.expression("Literal", limit.count, kind)
+            plan = scala.node("GlobalLimit", count, scala.node("LocalLimit", count, plan))
+        return Built(plan, child.columns)
+
+
+def _outer_kind(join: OuterJoin) -> str:
+    if join.keeps_left and join.keeps_right:
+        return "FullOuter"
+    return "LeftOuter" if join.keeps_left else "RightOuter"
+
+
+def _by_id(attributes: Sequence[Attribute], values: Sequence[JavaObject]) -> dict[int, JavaObject]:
+    return {attribute.id: value for attribute, value in zip(attributes, values, strict=True)}

@@ -1,0 +1,244 @@
+"""Our expressions to Catalyst's: imported ones are rebound, synthesised ones are constructed.
+
+An imported expression keeps the Catalyst expression it came from as its template, and lowering puts
+new children into it (``withNewChildren``): whatever modes, options and time zones it had stay. An
+expression made by our own rules has no template and is built here under the session's settings.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from freshview.algebra.aggregates import AggregateCall
+from freshview.algebra.expressions import Call, Column, Expression, Literal, Opaque
+from freshview.algebra.schema import decimal_type
+from freshview.frontend.scala import CATALYST, JavaObject, Scala, scala_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BINARY = {
+    "=": "EqualTo",
+    "<=>": "EqualNullSafe",
+    "<": "LessThan",
+    "<=": "LessThanOrEqual",
+    ">": "GreaterThan",
+    ">=": "GreaterThanOrEqual",
+    "and": "And",
+    "or": "Or",
+}
+UNARY = {"not": "Not", "is null": "IsNull", "is not null": "IsNotNull"}
+ARITHMETIC = {"+": "Add", "-": "Subtract", "*": "Multiply"}
+AGGREGATES = {"sum": "Sum", "avg": "Average", "min": "Min", "max": "Max"}
+SUFFIXES = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
+
+References = Mapping[int, JavaObject]
+"""The Catalyst attribute that holds each of our attributes, by our id, in the child's output."""
+
+
+class ExpressionLowering:
+    """Lowers expressions for one session. What has no column in it is built only once."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._scala = scala = scala_of(spark)
+        ansi = str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
+        self._ansi = ansi
+        self._zone = scala.some(spark.conf.get("spark.sql.session.timeZone"))
+        self._mode = scala.object(CATALYST + "expressions.EvalMode").fromBoolean(ansi)
+        self._context = scala.expression("NumericEvalContext", self._mode, True)
+        self._parser = scala.object(CATALYST + "parser.CatalystSqlParser")
+        self._types: dict[str, JavaObject] = {}
+        self._constants: dict[tuple[object, str, str], JavaObject] = {}
+        self._metadata = scala.object("org.apache.spark.sql.types.Metadata").empty()
+        self._named = scala.object(CATALYST + "expressions.NamedExpression")
+
+    def type(self, name: str) -> JavaObject:
+        """Spark's type of that name."""
+        found = self._types.get(name)
+        if found is None:
+            found = self._types[name] = self._parser.parseDataType(name)
+        return found
+
+    def alias(self, value: JavaObject, name: str) -> JavaObject:
+        """``value AS name`` with an expression id of its own."""
+        scala = self._scala
+        fresh = self._named.newExprId()
+        return self._scala.expression(
+            "Alias", value, name, fresh, scala.seq([]), scala.none, scala.seq([])
+        )
+
+    def attribute(self, name: str, type: JavaObject, nullable: bool = True) -> JavaObject:
+        """A new attribute, for nodes that say themselves what they yield."""
+        fresh = self._named.newExprId()
+        return self._scala.expression(
+            "AttributeReference", name, type, nullable, self._metadata, fresh, self._scala.seq([])
+        )
+
+    def expression(self, expression: Expression, columns: References) -> JavaObject:
+        """One expression over the columns of the node below."""
+        match expression:
+            case Column(attribute):
+                return columns[attribute.id]
+            case Literal():
+                return self.literal(expression)
+            case Call() | Opaque():
+                arguments = [self.expression(a, columns) for a in expression.arguments]
+                if expression.template is not None:
+                    return self._rebound(expression.template, arguments)
+                assert isinstance(expression, Call), f"{expression} has no template"
+                return self._synthesised(expression, arguments)
+
+    def _rebound(self, template: JavaObject, arguments: list[JavaObject]) -> JavaObject:
+        return template.withNewChildren(self._scala.seq(arguments)) if arguments else template
+
+    def literal(self, literal: Literal) -> JavaObject:
+        """A constant of exactly the declared type."""
+        if literal.template is not None:
+            return literal.template
+        key = (literal.value, literal.type, literal.text)
+        found = self._constants.get(key)
+        if found is None:
+            found = self._constants[key] = self._constant(literal)
+        return found
+
+    def _constant(self, literal: Literal) -> JavaObject:
+        value, type = literal.value, literal.type
+        if value is None:
+            return self._scala.expression("Literal", None, self.type(type))
+        if isinstance(value, bool):
+            return self._parser.parseExpression(str(value).lower())
+        if isinstance(value, int) and type in SUFFIXES:
+            return self._number(f"{value}{SUFFIXES[type]}")
+        if isinstance(value, str) and type == "string":
+            create = self._scala.object(CATALYST + "expressions.Literal").create
+            return create(value, self.type(type))
+        if isinstance(value, datetime.date) and type == "date":
+            return self._parser.parseExpression(f"DATE '{value.isoformat()}'")
+        if isinstance(value, Decimal | int) and decimal_type(type):
+            return self._cast(self._number(f"{value:f}BD"), type)
+        if isinstance(value, float):
+            return self._cast(self._double(value), type)
+        raise AssertionError(f"no Catalyst literal for {literal}")
+
+    def _number(self, text: str) -> JavaObject:
+        return self._parser.parseExpression(text)
+
+    def _double(self, value: float) -> JavaObject:
+        create = self._scala.object(CATALYST + "expressions.Literal").create
+        return create(value, self.type("double"))
+
+    def _cast(self, value: JavaObject, type: str) -> JavaObject:
+        return self._scala.expression("Cast", value, self.type(type), self._zone, self._mode)
+
+    def cast_to(self, value: JavaObject, type: str) -> JavaObject:
+        """The value in a declared type: itself if it already has that type."""
+        if value.resolved() and str(value.dataType().catalogString()) == type:
+            return value
+        return self._cast(value, type)
+
+    def _synthesised(self, call: Call, arguments: list[JavaObject]) -> JavaObject:
+        new = self._scala.expression
+        operation = call.operation
+        if operation in BINARY:
+            return new(BINARY[operation], *arguments)
+        if operation in UNARY:
+            return new(UNARY[operation], *arguments)
+        if operation in ARITHMETIC:
+            made = new(ARITHMETIC[operation], *arguments, self._context)
+            return self.cast_to(made, call.type)
+        match operation:
+            case "coalesce":
+                return new("Coalesce", self._scala.seq(arguments))
+            case "if":
+                return new("If", *arguments)
+            case "cast":
+                return self._cast(arguments[0], call.type)
+            case "in":
+                return new("In", arguments[0], self._scala.seq(arguments[1:]))
+            case "abs":
+                return new("Abs", arguments[0], self._ansi)
+            case "average":
+                return self._average(call, arguments)
+            case "nonnegative":
+                return self._nonnegative(call, arguments[0])
+            case _:
+                raise AssertionError(f"no Catalyst expression for {operation}")
+
+    def _average(self, call: Call, arguments: list[JavaObject]) -> JavaObject:
+        """Spark's ``avg`` from a sum and a count, as ``Average.evaluateExpression`` ends."""
+        new = self._scala.expression
+        total, count = arguments[0], self.cast_to(arguments[1], "bigint")
+        if decimal_type(call.type):
+            divisor = self._cast(count, "decimal(20,0)")
+            quotient = new(
+                "DecimalDivideWithOverflowCheck",
+                total,
+                divisor,
+                self.type(call.type),
+                None,
+                not self._ansi,
+            )
+        else:
+            parts = (self._cast(total, call.type), self._cast(count, call.type))
+            quotient = new("Divide", *parts, self._context)
+        empty = new("EqualTo", count, self._number("0L"))
+        return new(
+            "If", empty, self._scala.expression("Literal", None, self.type(call.type)), quotient
+        )
+
+    def _nonnegative(self, call: Call, value: JavaObject) -> JavaObject:
+        """The value, or an error: a count below zero means that a delta was not one."""
+        zero = self.cast_to(self._number("0"), call.type)
+        negative = self._scala.expression("LessThan", value, zero)
+        message = "a count became negative: the changes do not fit the rows they were applied to"
+        failure = self.failure("USER_RAISED_EXCEPTION", {"errorMessage": message}, call.type)
+        return self._scala.expression("If", negative, failure, value)
+
+    def failure(self, error: str, parameters: Mapping[str, str], type: str) -> JavaObject:
+        """An expression of a type that raises one of Spark's errors when it is evaluated."""
+        texts = [Literal(t, "string", t) for pair in parameters.items() for t in pair]
+        entries = self._scala.seq([self.literal(text) for text in texts])
+        given = self._scala.expression("CreateMap", entries, True)
+        if not parameters:
+            given = self._cast(given, "map<string,string>")
+        name = self.literal(Literal(error, "string", error))
+        return self._scala.expression("RaiseError", name, given, self.type(type))
+
+    def aggregate(self, call: AggregateCall, columns: References) -> JavaObject:
+        """An aggregate function with DISTINCT and FILTER, as an expression."""
+        arguments = [self.expression(a, columns) for a in call.arguments]
+        filter = None if call.filter is None else self.expression(call.filter, columns)
+        if call.function == "single_value":
+            return self._single_value(call, arguments[0], filter)
+        if call.template is not None:
+            function: JavaObject = self._rebound(call.template, arguments)
+            return function.toAggregateExpression(call.distinct, self._scala.some(filter))
+        made = self._aggregate_function(call.function, arguments)
+        whole = made.toAggregateExpression(call.distinct, self._scala.some(filter))
+        return self.cast_to(whole, call.type)
+
+    def _aggregate_function(self, function: str, arguments: list[JavaObject]) -> JavaObject:
+        package = "aggregate."
+        if function == "count":
+            counted = arguments or [self._number("1")]
+            return self._scala.expression(package + "Count", self._scala.seq(counted))
+        if function == "sum":
+            return self._scala.expression(package + "Sum", arguments[0], self._context)
+        if function == "avg":
+            return self._scala.expression(package + "Average", arguments[0], self._mode)
+        assert function in AGGREGATES, f"{function} has no template"
+        return self._scala.expression(package + AGGREGATES[function], arguments[0])
+
+    def _single_value(
+        self, call: AggregateCall, argument: JavaObject, filter: JavaObject | None
+    ) -> JavaObject:
+        """The value of a scalar subquery, with the error that Spark raises over several rows."""
+        new, some = self._scala.expression, self._scala.some(filter)
+        rows = self._aggregate_function("count", []).toAggregateExpression(False, some)
+        first = new("aggregate.First", argument, False).toAggregateExpression(False, some)
+        several = new("GreaterThan", rows, self._number("1L"))
+        failure = self.failure("SCALAR_SUBQUERY_TOO_MANY_ROWS", {}, call.type)
+        return new("If", several, failure, first)
