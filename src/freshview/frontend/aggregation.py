@@ -61,26 +61,26 @@ class Aggregation:
         imported = [
             self.expressions.expression(child, self.below) for child in items(function.children())
         ]
-        filter = None
+        only: Column | None = None
         if source.filter().isDefined():
             condition = self.expressions.expression(source.filter().get(), self.below)
-            filter = Column(self.attribute(condition, "filter"))
-        type = type_name(function.dataType())
+            only = Column(self.attribute(condition, "filter"))
+        returned = type_name(function.dataType())
         if kind == "Count":
-            return self._count(imported, type, distinct, filter, function)
+            return self._count(imported, returned, distinct, only, function)
         arguments = tuple(self._argument(argument) for argument in imported)
         name = str(function.prettyName())
         if name in UNDERSTOOD.values() and UNDERSTOOD.get(kind) != name:
             name = kind
         deterministic = function.deterministic()
-        return AggregateCall(name, arguments, type, distinct, filter, deterministic, function)
+        return AggregateCall(name, arguments, returned, distinct, only, deterministic, function)
 
     def _count(
         self,
         arguments: list[Expression],
-        type: str,
+        returned: str,
         distinct: bool,
-        filter: Column | None,
+        only: Column | None,
         function: JavaObject,
     ) -> AggregateCall:
         """``count(*)`` counts rows; ``count(a, b)`` counts rows in which neither is null."""
@@ -89,14 +89,14 @@ class Aggregation:
                 a for a in arguments if not (isinstance(a, Literal) and a.value is not None)
             ]
             if not arguments:
-                return AggregateCall("count", (), type, False, filter)
+                return AggregateCall("count", (), returned, False, only)
             if len(arguments) > 1:
-                return self._count_of_all(arguments, type, filter)
+                return self._count_of_all(arguments, returned, only)
         columns = tuple(self._argument(argument) for argument in arguments)
-        return AggregateCall("count", columns, type, distinct, filter, True, function)
+        return AggregateCall("count", columns, returned, distinct, only, True, function)
 
     def _count_of_all(
-        self, arguments: list[Expression], type: str, filter: Column | None
+        self, arguments: list[Expression], returned: str, only: Column | None
     ) -> AggregateCall:
         present: Expression = Call("is not null", (arguments[0],), "boolean")
         for argument in arguments[1:]:
@@ -104,7 +104,7 @@ class Aggregation:
             present = Call("and", (present, other), "boolean")
         one, nothing = Literal(1, "int", "1"), Literal(None, "int", "null")
         counted = Call("if", (present, one, nothing), "int")
-        return AggregateCall("count", (self._argument(counted),), type, False, filter)
+        return AggregateCall("count", (self._argument(counted),), returned, False, only)
 
     def _argument(self, expression: Expression) -> Expression:
         """An argument as a column; constants and sort orders stay, for Spark reads them itself."""

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructField, StructType
 from freshview.errors import NotAQuery
 from freshview.frontend.leaves import COLUMN_MARK, TABLE_MARK, TYPE_MARK
 from freshview.frontend.plans import PlanImport
-from freshview.frontend.scala import scala_of
+from freshview.frontend.scala import analyzed_plan, java_context, java_session, scala_of
 
 if TYPE_CHECKING:
     from freshview.algebra.relations import Relation
@@ -37,8 +37,8 @@ def stand_in(spark: SparkSession, name: str, schema: StructType) -> DataFrame:
     """An empty DataFrame that stands for a table; every column is nullable."""
     marked = StructType([_marked(name, field) for field in schema.fields])
     types = scala_of(spark).type("org.apache.spark.sql.types.DataType")
-    rows = spark._jsc.emptyRDD()
-    empty = spark._jsparkSession.createDataFrame(rows, types.fromJson(marked.json()))
+    rows = java_context(spark).emptyRDD()
+    empty = java_session(spark).createDataFrame(rows, types.fromJson(marked.json()))
     return DataFrame(empty, spark)
 
 
@@ -62,13 +62,12 @@ def definition_session(spark: SparkSession, tables: Mapping[str, StructType]) ->
 
 def import_dataframe(df: DataFrame) -> Relation:
     """The algebra of a DataFrame over stand-ins."""
-    plan = df._jdf.queryExecution().analyzed()
-    return PlanImport(scala_of(df.sparkSession)).query(plan, df.columns)
+    return PlanImport(scala_of(df.sparkSession)).query(analyzed_plan(df), df.columns)
 
 
 def import_sql(session: SparkSession, text: str) -> Relation:
     """The algebra of one query. Anything but a query is refused before Spark runs it."""
-    parser = session._jsparkSession.sessionState().sqlParser()
+    parser = java_session(session).sessionState().sqlParser()
     parsed = parser.parsePlan(text)
     try:
         parser.parseQuery(text)

@@ -6,7 +6,7 @@ order, so that the lowering can put new ones in with ``template.withNewChildren`
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -45,12 +45,12 @@ WITHOUT_VALUE = frozenset({"WindowSpecDefinition", "SpecifiedWindowFrame"})
 ORDERED_BY_WINDOW = frozenset({"First", "Last", "NthValue", "CollectList", "CollectSet"})
 """Catalyst calls these non-deterministic because they depend on the order of rows."""
 TYPED_CHILDREN: dict[str, Callable[[JavaObject], str]] = {
-    "WindowExpression": lambda source: "",
+    "WindowExpression": lambda _: "",
     "WindowSpecDefinition": lambda source: str(source.partitionSpec().size()),
     "AggregateExpression": lambda source: "distinct" if source.isDistinct() else "",
 }
 """Expressions that take no placeholders for their children, and what else identifies them."""
-EPOCH = datetime.date(1970, 1, 1)
+EPOCH = dt.date(1970, 1, 1)
 
 Rewrite = Callable[[Relation], Relation]
 
@@ -114,11 +114,11 @@ class ExpressionImport:
         arguments = tuple(self.expression(child, scope) for child in children)
         if kind in PREDICATES:
             return Call(PREDICATES[kind], arguments, "boolean", source)
-        type = "void" if kind in WITHOUT_VALUE else type_name(source.dataType())
-        if kind in VALUES and self._is_understood(VALUES[kind], type, source):
-            return Call(VALUES[kind], arguments, type, source)
+        returned = "void" if kind in WITHOUT_VALUE else type_name(source.dataType())
+        if kind in VALUES and self._is_understood(VALUES[kind], returned, source):
+            return Call(VALUES[kind], arguments, returned, source)
         text = self._text(kind, source, len(children))
-        return Opaque(text, arguments, type, _is_deterministic(kind, source, children), source)
+        return Opaque(text, arguments, returned, _is_deterministic(kind, source, children), source)
 
     def _column(self, source: JavaObject, scope: Scope) -> Column:
         attribute = scope.attributes.get(source.exprId().id())
@@ -130,13 +130,15 @@ class ExpressionImport:
         return Column(attribute)
 
     @staticmethod
-    def _is_understood(operation: str, type: str, source: JavaObject) -> bool:
+    def _is_understood(operation: str, returned: str, source: JavaObject) -> bool:
         """Arithmetic on intervals and the try_ variants have another meaning than ours."""
         if operation == "cast":
             return str(source.evalMode().toString()) != "TRY"
         if operation not in NUMERIC_ONLY:
             return True
-        numeric = type in INTEGRAL_TYPES or type in ("float", "double") or decimal_type(type)
+        numeric = (
+            returned in INTEGRAL_TYPES or returned in ("float", "double") or decimal_type(returned)
+        )
         return bool(numeric) and source.evalMode().toString() != "TRY"
 
     def _text(self, kind: str, source: JavaObject, arity: int) -> str:
@@ -163,9 +165,9 @@ class ExpressionImport:
         new = self._scala.expression
         while len(self._placeholders) < arity:
             name = f"${len(self._placeholders)}"
-            void = self._scala.object("org.apache.spark.sql.types.NullType")
-            fresh = self._scala.object(CATALYST + "expressions.NamedExpression").newExprId()
-            nothing = self._scala.object("org.apache.spark.sql.types.Metadata").empty()
+            void = self._scala.singleton("org.apache.spark.sql.types.NullType")
+            fresh = self._scala.singleton(CATALYST + "expressions.NamedExpression").newExprId()
+            nothing = self._scala.singleton("org.apache.spark.sql.types.Metadata").empty()
             made = new("AttributeReference", name, void, True, nothing, fresh, self._scala.seq([]))
             self._placeholders.append(made)
         return self._placeholders[:arity]
@@ -185,22 +187,22 @@ def type_name(data_type: JavaObject) -> str:
 
 def literal(source: JavaObject) -> Literal:
     """A constant, with its Python value where Python has one of the same meaning."""
-    type = type_name(source.dataType())
+    declared = type_name(source.dataType())
     value = source.value()
     text = str(source.sql())
-    return Literal(_python_value(value, type, text), type, text, source)
+    return Literal(_python_value(value, declared, text), declared, text, source)
 
 
-def _python_value(value: object, type: str, text: str) -> object:
-    if value is None or type == "boolean" or type in INTEGRAL_TYPES or type == "double":
+def _python_value(value: object, declared: str, text: str) -> object:
+    if value is None or declared == "boolean" or declared in INTEGRAL_TYPES or declared == "double":
         return value
-    if type == "string":
+    if declared == "string":
         return str(value)
-    if decimal_type(type):
+    if decimal_type(declared):
         return Decimal(str(value))
-    if type == "date" and isinstance(value, int):
+    if declared == "date" and isinstance(value, int):
         try:
-            return EPOCH + datetime.timedelta(days=value)
+            return EPOCH + dt.timedelta(days=value)
         except OverflowError:
             return text
     return text

@@ -106,7 +106,7 @@ def _internal(scala: Scala, value: int, data_type: JavaObject, name: str) -> Jav
         moment = time.LocalTime.ofNanoOfDay(value)
     else:
         moment = time.Duration.ofSeconds(seconds, micros * 1000)
-    return scala.object("org.apache.spark.sql.catalyst.expressions.Literal").create(
+    return scala.singleton("org.apache.spark.sql.catalyst.expressions.Literal").create(
         moment, data_type
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from freshview.algebra.aggregates import AggregateCall
-from freshview.algebra.expressions import Column, Expression, conjunction, conjuncts
+from freshview.algebra.expressions import Call, Column, Expression, conjunction, conjuncts
 from freshview.algebra.relations import (
     Aggregate,
     AggregateOutput,
@@ -42,6 +42,7 @@ from freshview.frontend.expressions import ExpressionImport, Scope, type_name
 from freshview.frontend.leaves import local_rows, refused, stand_in_scan
 from freshview.frontend.rules import desugared
 from freshview.frontend.scala import JavaObject, Scala, items
+from freshview.frontend.single_join import single_join
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Imported:
 
     @property
     def scope(self) -> Scope:
+        """What an expression over this node may read."""
         attributes: dict[int, Attribute] = {}
         for identifier, attribute in self.output:
             attributes.setdefault(identifier, attribute)
@@ -66,6 +68,22 @@ class PlanImport:
         self._scala = scala
         self._numbering = Numbering(0)
         self._expressions = ExpressionImport(scala, self._subquery, self._exists)
+        self._nodes: dict[str, Callable[[JavaObject], Imported]] = {
+            "Project": self._project,
+            "Filter": self._filter,
+            "Join": self._join,
+            "Aggregate": self._aggregate,
+            "Union": self._union,
+            "Window": self._window,
+            "Expand": self._expand,
+            "Generate": self._generate,
+            "Sort": self._sort,
+            "GlobalLimit": self._limit,
+            "Offset": self._offset,
+            "OneRowRelation": self._one_row,
+            "LocalRelation": self._local_relation,
+            "ResolvedInlineTable": self._inline_table,
+        }
 
     def query(self, plan: JavaObject, names: Sequence[str]) -> Relation:
         """A whole query: exactly its visible columns, in order and by name."""
@@ -78,10 +96,10 @@ class PlanImport:
             return Imported(*stand_in_scan(plan, self._numbering))
         if kind in PASSED_THROUGH:
             return self.node(plan.child())
-        handle = _NODES.get(kind)
-        if handle is None:
+        imported = self._nodes.get(kind)
+        if imported is None:
             raise refused(kind, plan)
-        return handle(self, plan)
+        return imported(plan)
 
     def _exactly(self, imported: Imported, names: Sequence[str] | None = None) -> Relation:
         """The relation with the columns of its plan only, each its own attribute."""
@@ -120,7 +138,7 @@ class PlanImport:
         scope.attached.append(lambda child: Join(child, relation))
         return Column(value)
 
-    def project(self, plan: JavaObject) -> Imported:
+    def _project(self, plan: JavaObject) -> Imported:
         child = self.node(plan.child())
         scope = child.scope
         outputs: list[Output] = []
@@ -137,45 +155,13 @@ class PlanImport:
             relation = Project(relation, tuple(outputs))
         return Imported(relation, tuple(columns))
 
-    def filter(self, plan: JavaObject) -> Imported:
+    def _filter(self, plan: JavaObject) -> Imported:
         child = self.node(plan.child())
         scope = child.scope
         predicate = self._expressions.expression(plan.condition(), scope)
-        relation = scope.over(child.relation)
-        marks = {}
-        while isinstance(relation, MarkJoin):
-            marks[relation.mark] = relation
-            relation = relation.left
-        rest: list[Expression] = []
-        return self._selected(relation, predicate, marks, rest, child)
+        return Imported(selected(scope.over(child.relation), predicate), child.output)
 
-    def _selected(
-        self,
-        relation: Relation,
-        predicate: Expression,
-        marks: dict[Attribute, MarkJoin],
-        rest: list[Expression],
-        child: Imported,
-    ) -> Imported:
-        """A mark that is a conjunct of its own (EXISTS, NOT EXISTS) is a semijoin or antijoin."""
-        from freshview.algebra.expressions import Call
-
-        for part in conjuncts(predicate):
-            match part:
-                case Column(attribute) if attribute in marks:
-                    relation = Semijoin(relation, marks.pop(attribute).right, None)
-                case Call("not", (Column(attribute),)) if attribute in marks:
-                    relation = Semijoin(relation, marks.pop(attribute).right, None, anti=True)
-                case _:
-                    rest.append(part)
-        for mark in marks.values():
-            relation = MarkJoin(relation, mark.right, mark.on, mark.mark)
-        condition = conjunction(tuple(rest))
-        if condition is not None:
-            relation = Select(relation, condition)
-        return Imported(relation, child.output)
-
-    def join(self, plan: JavaObject) -> Imported:
+    def _join(self, plan: JavaObject) -> Imported:
         left, right = self.node(plan.left()), self.node(plan.right())
         scope = Scope({**right.scope.attributes, **left.scope.attributes})
         on: Expression | None = None
@@ -199,9 +185,15 @@ class PlanImport:
             mark = self._numbering.attribute("exists", "boolean")
             column = (plan.joinType().exists().exprId().id(), mark)
             return Imported(MarkJoin(base, right.relation, on, mark), (*left.output, column))
+        if kind == "LeftSingle":
+            single = single_join(self._scala, self._numbering, base, right.relation, on)
+            if single is not None:
+                relation, held = single
+                columns = tuple((i, held[attribute]) for i, attribute in right.output)
+                return Imported(relation, (*left.output, *columns))
         raise refused(f"Join {kind}", plan)
 
-    def aggregate(self, plan: JavaObject) -> Imported:
+    def _aggregate(self, plan: JavaObject) -> Imported:
         child = self.node(plan.child())
         aggregation = Aggregation(self._expressions, self._numbering, child.scope)
         group: dict[int, Attribute] = {}
@@ -216,7 +208,7 @@ class PlanImport:
         relation = projected(found, aggregation.relation(child.relation, tuple(keys)))
         return Imported(relation, tuple((i, o.attribute) for i, o in found.outputs))
 
-    def union(self, plan: JavaObject) -> Imported:
+    def _union(self, plan: JavaObject) -> Imported:
         children = [self._exactly(self.node(child)) for child in items(plan.children())]
         output = self._new_columns(items(plan.output()))
         relation = Union(tuple(children), tuple(attribute for _, attribute in output))
@@ -228,7 +220,7 @@ class PlanImport:
             for s in sources
         )
 
-    def window(self, plan: JavaObject) -> Imported:
+    def _window(self, plan: JavaObject) -> Imported:
         child = self.node(plan.child())
         scope = child.scope
         partition = self._all(plan.partitionSpec(), scope)
@@ -242,7 +234,7 @@ class PlanImport:
         relation = Window(scope.over(child.relation), tuple(outputs), partition, order)
         return Imported(relation, (*child.output, *columns))
 
-    def expand(self, plan: JavaObject) -> Imported:
+    def _expand(self, plan: JavaObject) -> Imported:
         child = self.node(plan.child())
         scope = child.scope
         projections = tuple(self._all(each, scope) for each in items(plan.projections()))
@@ -259,12 +251,12 @@ class PlanImport:
         expanded = Expand(relation, projections, tuple(attribute for _, attribute in columns))
         return Imported(expanded, tuple(columns))
 
-    def generate(self, plan: JavaObject) -> Imported:
+    def _generate(self, plan: JavaObject) -> Imported:
         child = self.node(plan.child())
         scope = child.scope
         generator = plan.generator()
-        required = {index for index in items(plan.unrequiredChildIndex())}
-        kept = tuple(c for position, c in enumerate(child.output) if position not in required)
+        dropped = set(items(plan.unrequiredChildIndex()))
+        kept = tuple(c for position, c in enumerate(child.output) if position not in dropped)
         if generator.nodeName() == "ReplicateRows":
             times, *copied = self._all(generator.children(), scope)
             columns = [c.attribute for c in copied if isinstance(c, Column)]
@@ -277,7 +269,7 @@ class PlanImport:
         relation = Generate(scope.over(child.relation), expression, plan.outer(), generated)
         return Imported(relation, (*kept, *made))
 
-    def sort(self, plan: JavaObject) -> Imported:
+    def _sort(self, plan: JavaObject) -> Imported:
         child = self.node(plan.child())
         if not getattr(plan, "global")():
             return child
@@ -285,7 +277,7 @@ class PlanImport:
         order = self._all(plan.order(), scope)
         return Imported(Sort(scope.over(child.relation), order), child.output)
 
-    def limit(self, plan: JavaObject) -> Imported:
+    def _limit(self, plan: JavaObject) -> Imported:
         count = plan.limitExpr().eval(None)
         below = plan.child()
         child = self.node(below.child() if below.nodeName() == "LocalLimit" else below)
@@ -294,20 +286,20 @@ class PlanImport:
             return Imported(Limit(relation.child, count, relation.offset), child.output)
         return Imported(Limit(relation, count), child.output)
 
-    def offset(self, plan: JavaObject) -> Imported:
+    def _offset(self, plan: JavaObject) -> Imported:
         child = self.node(plan.child())
         offset = plan.offsetExpr().eval(None)
         return Imported(Limit(child.relation, None, offset), child.output)
 
-    def one_row(self, plan: JavaObject) -> Imported:
+    def _one_row(self, _: JavaObject) -> Imported:
         return Imported(Values((), ((),)), ())
 
-    def local_relation(self, plan: JavaObject) -> Imported:
+    def _local_relation(self, plan: JavaObject) -> Imported:
         output = self._new_columns(items(plan.output()))
         rows = local_rows(self._scala, plan)
         return Imported(Values(tuple(attribute for _, attribute in output), rows), output)
 
-    def inline_table(self, plan: JavaObject) -> Imported:
+    def _inline_table(self, plan: JavaObject) -> Imported:
         output = self._new_columns(items(plan.output()))
         rows = tuple(self._all(row, Scope({})) for row in items(plan.rows()))
         return Imported(Values(tuple(attribute for _, attribute in output), rows), output)
@@ -321,6 +313,29 @@ def _name(source: JavaObject, expression: Expression) -> str:
     if isinstance(expression, Column) and source.nodeName() != "Alias":
         return expression.attribute.name
     return str(source.name())
+
+
+def selected(relation: Relation, predicate: Expression) -> Relation:
+    """σ over a relation; a mark that is a conjunct of its own is a semijoin or an antijoin."""
+    marks: dict[Attribute, MarkJoin] = {}
+    while isinstance(relation, MarkJoin):
+        marks[relation.mark] = relation
+        relation = relation.left
+    rest: list[Expression] = []
+    for part in conjuncts(predicate):
+        match part:
+            case Column(mark) if mark in marks:
+                join = marks.pop(mark)
+                relation = Semijoin(relation, join.right, join.on)
+            case Call("not", (Column(mark),)) if mark in marks:
+                join = marks.pop(mark)
+                relation = Semijoin(relation, join.right, join.on, anti=True)
+            case _:
+                rest.append(part)
+    for join in marks.values():
+        relation = MarkJoin(relation, join.right, join.on, join.mark)
+    condition = conjunction(tuple(rest))
+    return relation if condition is None else Select(relation, condition)
 
 
 def yields_one_row(relation: Relation) -> bool:
@@ -343,20 +358,3 @@ PASSED_THROUGH = frozenset(
     | {"RebalancePartitions", "Subquery"}
 )
 """Nodes that yield the bag of rows of their child."""
-
-_NODES: dict[str, Callable[[PlanImport, JavaObject], Imported]] = {
-    "Project": PlanImport.project,
-    "Filter": PlanImport.filter,
-    "Join": PlanImport.join,
-    "Aggregate": PlanImport.aggregate,
-    "Union": PlanImport.union,
-    "Window": PlanImport.window,
-    "Expand": PlanImport.expand,
-    "Generate": PlanImport.generate,
-    "Sort": PlanImport.sort,
-    "GlobalLimit": PlanImport.limit,
-    "Offset": PlanImport.offset,
-    "OneRowRelation": PlanImport.one_row,
-    "LocalRelation": PlanImport.local_relation,
-    "ResolvedInlineTable": PlanImport.inline_table,
-}

@@ -78,7 +78,7 @@ def desugared(scala: Scala, plan: JavaObject) -> JavaObject:
 
 def _applied(scala: Scala, rules: tuple[CatalystRule, ...], plan: JavaObject) -> JavaObject:
     for rule in rules:
-        plan = scala.object(CATALYST + rule.name).apply(plan)
+        plan = scala.singleton(CATALYST + rule.name).apply(plan)
     return plan
 
 
@@ -86,7 +86,7 @@ def _with_subqueries(
     scala: Scala, plan: JavaObject, change: Callable[[JavaObject], JavaObject]
 ) -> JavaObject:
     """The plan changed, and so every query inside its expressions, innermost first."""
-    pattern = scala.object(CATALYST + "trees.TreePattern").PLAN_EXPRESSION()
+    pattern = scala.singleton(CATALYST + "trees.TreePattern").PLAN_EXPRESSION()
     found: list[JavaObject] = []
     _collect_subqueries(plan, pattern, found)
     if found:

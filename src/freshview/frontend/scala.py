@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 JavaObject = Any
 """An object in the JVM; py4j knows its methods at run time only."""
@@ -30,8 +30,8 @@ class Scala:
         self._loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
         self._classes: dict[str, JavaObject] = {}
         self._objects: dict[str, JavaObject] = {}
-        self._nil = self.object("scala.collection.immutable.Nil")
-        self.none = self.object("scala.None")
+        self._nil = self.singleton("scala.collection.immutable.Nil")
+        self.none = self.singleton("scala.None")
 
     def type(self, name: str) -> JavaObject:
         """A class by its full name, to call its constructor or its static methods."""
@@ -43,7 +43,7 @@ class Scala:
             self._classes[name] = found
         return found
 
-    def object(self, name: str) -> JavaObject:
+    def singleton(self, name: str) -> JavaObject:
         """A Scala ``object`` by its full name without the final ``$``."""
         found = self._objects.get(name)
         if found is None:
@@ -70,7 +70,7 @@ class Scala:
             found = getattr(found, "$colon$colon")(value)
         return found
 
-    def some(self, value: object | None) -> JavaObject:
+    def some(self, value: JavaObject | None) -> JavaObject:
         """``Some(value)``, or ``None`` for None."""
         return self.none if value is None else self.type("scala.Some")(value)
 
@@ -92,8 +92,23 @@ _known: WeakKeyDictionary[Any, Scala] = WeakKeyDictionary()
 
 def scala_of(spark: SparkSession) -> Scala:
     """The JVM behind a session, with what was already looked up in it."""
-    jvm = spark._jvm
+    jvm = spark._jvm  # noqa: SLF001 - PySpark has no public way to its JVM
     found = _known.get(jvm)
     if found is None:
         found = _known[jvm] = Scala(jvm)
     return found
+
+
+def java_session(spark: SparkSession) -> JavaObject:
+    """The session's own object in the JVM."""
+    return spark._jsparkSession  # noqa: SLF001 - see scala_of
+
+
+def java_context(spark: SparkSession) -> JavaObject:
+    """The JavaSparkContext of a session."""
+    return spark._jsc  # noqa: SLF001 - see scala_of
+
+
+def analyzed_plan(df: DataFrame) -> JavaObject:
+    """Catalyst's analyzed logical plan of a DataFrame."""
+    return df._jdf.queryExecution().analyzed()  # noqa: SLF001 - see scala_of

@@ -36,7 +36,15 @@ from freshview.algebra.relations import (
     Window,
 )
 from freshview.algebra.schema import Attribute
-from freshview.frontend.scala import CATALYST, JavaObject, items, scala_of
+from freshview.frontend.scala import (
+    CATALYST,
+    JavaObject,
+    analyzed_plan,
+    items,
+    java_context,
+    java_session,
+    scala_of,
+)
 from freshview.planner.lower_expressions import ExpressionLowering
 
 if TYPE_CHECKING:
@@ -102,7 +110,7 @@ class Prepared:
 
     def _placed(self, occurrence: Occurrence, df: DataFrame) -> JavaObject:
         """The DataFrame's plan, yielding the attributes of the placeholder."""
-        plan = df._jdf.queryExecution().analyzed()
+        plan = analyzed_plan(df)
         found = dict(zip(df.columns, items(plan.output()), strict=True))
         scala = self._scala
         renamed = [
@@ -142,8 +150,8 @@ def column_names(attributes: Sequence[Attribute]) -> dict[Attribute, str]:
 
 
 def _of_rows(spark: SparkSession, plan: JavaObject) -> JavaObject:
-    dataset = scala_of(spark).object("org.apache.spark.sql.classic.Dataset")
-    return dataset.ofRows(spark._jsparkSession, plan)
+    dataset = scala_of(spark).singleton("org.apache.spark.sql.classic.Dataset")
+    return dataset.ofRows(java_session(spark), plan)
 
 
 class PlanLowering:
@@ -153,10 +161,10 @@ class PlanLowering:
         self._spark = spark
         self._scala = scala_of(spark)
         self._expressions = expressions
-        self._no_hint = self._scala.object(CATALYST + "plans.logical.JoinHint").NONE()
+        self._no_hint = self._scala.singleton(CATALYST + "plans.logical.JoinHint").NONE()
         self.occurrences: list[Occurrence] = []
 
-    def relation(self, relation: Relation) -> Built:
+    def relation(self, relation: Relation) -> Built:  # noqa: C901 - one line per kind of node
         """One node with everything below it."""
         match relation:
             case Scan() | Changes():
@@ -196,7 +204,7 @@ class PlanLowering:
 
     def _leaf(self, leaf: TableLeaf) -> Built:
         attributes = tuple(self._new(attribute) for attribute in leaf.attributes)
-        rows = self._spark._jsc.emptyRDD().rdd()
+        rows = java_context(self._spark).emptyRDD().rdd()
         scala = self._scala
         unknown = scala.new(CATALYST + "plans.physical.UnknownPartitioning", 0)
         placeholder = scala.new(
@@ -207,7 +215,7 @@ class PlanLowering:
             scala.seq([]),
             False,
             scala.none,
-            self._spark._jsparkSession,
+            java_session(self._spark),
             scala.none,
             scala.none,
         )
@@ -259,7 +267,7 @@ class PlanLowering:
         left, right = self.relation(join.left), self.relation(join.right)
         both = {**left.columns, **right.columns}
         on = None if join.on is None else self._expressions.expression(join.on, both)
-        joined = self._join_node(left, right, self._scala.object(JOIN_TYPES + kind), on)
+        joined = self._join_node(left, right, self._scala.singleton(JOIN_TYPES + kind), on)
         return Built(joined, left.columns if isinstance(join, Semijoin) else both)
 
     def _join_node(

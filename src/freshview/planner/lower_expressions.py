@@ -7,7 +7,7 @@ expression made by our own rules has no template and is built here under the ses
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.expressions import Call, Column, Expression, Literal, Opaque
 from freshview.algebra.schema import decimal_type
-from freshview.frontend.scala import CATALYST, JavaObject, Scala, scala_of
+from freshview.frontend.scala import CATALYST, JavaObject, scala_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,13 +47,13 @@ class ExpressionLowering:
         ansi = str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
         self._ansi = ansi
         self._zone = scala.some(spark.conf.get("spark.sql.session.timeZone"))
-        self._mode = scala.object(CATALYST + "expressions.EvalMode").fromBoolean(ansi)
+        self._mode = scala.singleton(CATALYST + "expressions.EvalMode").fromBoolean(ansi)
         self._context = scala.expression("NumericEvalContext", self._mode, True)
-        self._parser = scala.object(CATALYST + "parser.CatalystSqlParser")
+        self._parser = scala.singleton(CATALYST + "parser.CatalystSqlParser")
         self._types: dict[str, JavaObject] = {}
         self._constants: dict[tuple[object, str, str], JavaObject] = {}
-        self._metadata = scala.object("org.apache.spark.sql.types.Metadata").empty()
-        self._named = scala.object(CATALYST + "expressions.NamedExpression")
+        self._metadata = scala.singleton("org.apache.spark.sql.types.Metadata").empty()
+        self._named = scala.singleton(CATALYST + "expressions.NamedExpression")
 
     def type(self, name: str) -> JavaObject:
         """Spark's type of that name."""
@@ -70,11 +70,11 @@ class ExpressionLowering:
             "Alias", value, name, fresh, scala.seq([]), scala.none, scala.seq([])
         )
 
-    def attribute(self, name: str, type: JavaObject, nullable: bool = True) -> JavaObject:
+    def attribute(self, name: str, kind: JavaObject, nullable: bool = True) -> JavaObject:
         """A new attribute, for nodes that say themselves what they yield."""
         fresh = self._named.newExprId()
         return self._scala.expression(
-            "AttributeReference", name, type, nullable, self._metadata, fresh, self._scala.seq([])
+            "AttributeReference", name, kind, nullable, self._metadata, fresh, self._scala.seq([])
         )
 
     def expression(self, expression: Expression, columns: References) -> JavaObject:
@@ -105,39 +105,39 @@ class ExpressionLowering:
         return found
 
     def _constant(self, literal: Literal) -> JavaObject:
-        value, type = literal.value, literal.type
+        value, declared = literal.value, literal.type
         if value is None:
-            return self._scala.expression("Literal", None, self.type(type))
+            return self._scala.expression("Literal", None, self.type(declared))
         if isinstance(value, bool):
             return self._parser.parseExpression(str(value).lower())
-        if isinstance(value, int) and type in SUFFIXES:
-            return self._number(f"{value}{SUFFIXES[type]}")
-        if isinstance(value, str) and type == "string":
-            create = self._scala.object(CATALYST + "expressions.Literal").create
-            return create(value, self.type(type))
-        if isinstance(value, datetime.date) and type == "date":
+        if isinstance(value, int) and declared in SUFFIXES:
+            return self._number(f"{value}{SUFFIXES[declared]}")
+        if isinstance(value, str) and declared == "string":
+            create = self._scala.singleton(CATALYST + "expressions.Literal").create
+            return create(value, self.type(declared))
+        if isinstance(value, dt.date) and declared == "date":
             return self._parser.parseExpression(f"DATE '{value.isoformat()}'")
-        if isinstance(value, Decimal | int) and decimal_type(type):
-            return self._cast(self._number(f"{value:f}BD"), type)
+        if isinstance(value, Decimal | int) and decimal_type(declared):
+            return self._cast(self._number(f"{value:f}BD"), declared)
         if isinstance(value, float):
-            return self._cast(self._double(value), type)
+            return self._cast(self._double(value), declared)
         raise AssertionError(f"no Catalyst literal for {literal}")
 
     def _number(self, text: str) -> JavaObject:
         return self._parser.parseExpression(text)
 
     def _double(self, value: float) -> JavaObject:
-        create = self._scala.object(CATALYST + "expressions.Literal").create
+        create = self._scala.singleton(CATALYST + "expressions.Literal").create
         return create(value, self.type("double"))
 
-    def _cast(self, value: JavaObject, type: str) -> JavaObject:
-        return self._scala.expression("Cast", value, self.type(type), self._zone, self._mode)
+    def _cast(self, value: JavaObject, target: str) -> JavaObject:
+        return self._scala.expression("Cast", value, self.type(target), self._zone, self._mode)
 
-    def cast_to(self, value: JavaObject, type: str) -> JavaObject:
+    def cast_to(self, value: JavaObject, target: str) -> JavaObject:
         """The value in a declared type: itself if it already has that type."""
-        if value.resolved() and str(value.dataType().catalogString()) == type:
+        if value.resolved() and str(value.dataType().catalogString()) == target:
             return value
-        return self._cast(value, type)
+        return self._cast(value, target)
 
     def _synthesised(self, call: Call, arguments: list[JavaObject]) -> JavaObject:
         new = self._scala.expression
@@ -197,7 +197,7 @@ class ExpressionLowering:
         failure = self.failure("USER_RAISED_EXCEPTION", {"errorMessage": message}, call.type)
         return self._scala.expression("If", negative, failure, value)
 
-    def failure(self, error: str, parameters: Mapping[str, str], type: str) -> JavaObject:
+    def failure(self, error: str, parameters: Mapping[str, str], returned: str) -> JavaObject:
         """An expression of a type that raises one of Spark's errors when it is evaluated."""
         texts = [Literal(t, "string", t) for pair in parameters.items() for t in pair]
         entries = self._scala.seq([self.literal(text) for text in texts])
@@ -205,19 +205,19 @@ class ExpressionLowering:
         if not parameters:
             given = self._cast(given, "map<string,string>")
         name = self.literal(Literal(error, "string", error))
-        return self._scala.expression("RaiseError", name, given, self.type(type))
+        return self._scala.expression("RaiseError", name, given, self.type(returned))
 
     def aggregate(self, call: AggregateCall, columns: References) -> JavaObject:
         """An aggregate function with DISTINCT and FILTER, as an expression."""
         arguments = [self.expression(a, columns) for a in call.arguments]
-        filter = None if call.filter is None else self.expression(call.filter, columns)
+        only = None if call.filter is None else self.expression(call.filter, columns)
         if call.function == "single_value":
-            return self._single_value(call, arguments[0], filter)
+            return self._single_value(call, arguments[0], only)
         if call.template is not None:
             function: JavaObject = self._rebound(call.template, arguments)
-            return function.toAggregateExpression(call.distinct, self._scala.some(filter))
+            return function.toAggregateExpression(call.distinct, self._scala.some(only))
         made = self._aggregate_function(call.function, arguments)
-        whole = made.toAggregateExpression(call.distinct, self._scala.some(filter))
+        whole = made.toAggregateExpression(call.distinct, self._scala.some(only))
         return self.cast_to(whole, call.type)
 
     def _aggregate_function(self, function: str, arguments: list[JavaObject]) -> JavaObject:
@@ -233,10 +233,10 @@ class ExpressionLowering:
         return self._scala.expression(package + AGGREGATES[function], arguments[0])
 
     def _single_value(
-        self, call: AggregateCall, argument: JavaObject, filter: JavaObject | None
+        self, call: AggregateCall, argument: JavaObject, only: JavaObject | None
     ) -> JavaObject:
         """The value of a scalar subquery, with the error that Spark raises over several rows."""
-        new, some = self._scala.expression, self._scala.some(filter)
+        new, some = self._scala.expression, self._scala.some(only)
         rows = self._aggregate_function("count", []).toAggregateExpression(False, some)
         first = new("aggregate.First", argument, False).toAggregateExpression(False, some)
         several = new("GreaterThan", rows, self._number("1L"))
