@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from freshview.algebra.evaluate import Database, Table, evaluate
 from freshview.algebra.relations import Relation, Scan, State
-from freshview.algebra.schema import COUNT_NAME
+from freshview.algebra.schema import EXTENT_COUNT_NAME
 from freshview.counting.canonical import canonical
 from freshview.counting.extent import count_table, extent
 from freshview.counting.refresh import count_refresh, touched_extent
@@ -58,7 +58,7 @@ def check_touched(view: Relation, table: Relation, database: Database) -> None:
     touched = touched_extent(table, "stored")
     assert touched.stored.state is State.PRE
     columns = tuple(a.name for a in touched.stored.attributes)
-    assert columns[-1] == COUNT_NAME
+    assert columns[-1] == EXTENT_COUNT_NAME
     positions = tuple(f"{i}" for i in range(len(columns)))
     numbered = Scan(
         "stored",

@@ -50,11 +50,15 @@ class AggregateOutput:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One occurrence of a table in one of its states; an attribute's name is the table's column."""
+    """One occurrence of a table in one of its states; an attribute's name is the table's column.
+
+    The terms of a delta read the same occurrence for different keys; ``term`` keeps them apart.
+    """
 
     table: str
     attributes: tuple[Attribute, ...]
     state: State = State.NOW
+    term: int = 0
 
     def __post_init__(self) -> None:
         _unique(self.attributes)

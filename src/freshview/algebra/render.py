@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.expressions import COMPARISONS, Call, Column, Expression, Literal, Opaque
 from freshview.algebra.relations import (
@@ -31,6 +33,7 @@ from freshview.algebra.traverse import children
 
 _STATE = {State.NOW: "", State.PRE: "ᵖʳᵉ", State.POST: "ᵖᵒˢᵗ"}
 _INFIX = COMPARISONS | {"+", "-", "*"}
+_PLACE = re.compile(r"\$(\d+)")
 _SYMBOL = {"and": "∧", "or": "∨", "*": "·", "<=>": "≐", "<=": "≤", ">=": "≥"}
 
 
@@ -104,8 +107,8 @@ def expression_text(expression: Expression) -> str:
             return f"{_operand(argument)}::{type}"
         case Call(operation, arguments):
             return f"{operation}({_list(arguments)})"
-        case Opaque(text):
-            return text
+        case Opaque(text, arguments):
+            return _PLACE.sub(lambda place: expression_text(arguments[int(place[1])]), text)
 
 
 def aggregate_text(call: AggregateCall) -> str:

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 
 COUNT_NAME = "__n"
+EXTENT_COUNT_NAME = "__count"
 INTEGRAL_TYPES = frozenset({"tinyint", "smallint", "int", "bigint"})
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 

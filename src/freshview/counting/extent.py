@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from freshview.algebra.aggregates import AggregateCall
-from freshview.algebra.expressions import conjunction, references
+from freshview.algebra.expressions import Column, conjunction, references
 from freshview.algebra.relations import (
     Aggregate,
     AggregateOutput,
+    Output,
     Project,
     Relation,
     Select,
     Union,
     keep,
 )
-from freshview.algebra.schema import COUNT, Attribute
+from freshview.algebra.schema import COUNT, EXTENT_COUNT_NAME, Attribute
+from freshview.algebra.traverse import numbering
 from freshview.counting.canonical import Canonical
 from freshview.delta.derive import derive
 from freshview.delta.join import join_delta
@@ -32,6 +34,13 @@ def extent(view: Relation) -> Relation:
     return Aggregate(view, view.attributes, (rows,))
 
 
+def stored_extent(view: Relation) -> Relation:
+    """The extent as it is stored: the count is an ordinary column, ``__count``."""
+    count = numbering(view).attribute(EXTENT_COUNT_NAME, "bigint", nullable=False)
+    columns = tuple(keep(attribute) for attribute in view.attributes)
+    return Project(extent(view), (*columns, Output(count, Column(COUNT))))
+
+
 def count_table(
     forms: tuple[Canonical, ...], attributes: tuple[Attribute, ...], changed: Collection[str]
 ) -> Relation | None:
@@ -41,11 +50,19 @@ def count_table(
     which reads all others post for Δ and pre for ∇ and counts Δ×Δ twice if ∪ is read as ⊎: it is
     telescoped. Count tables of the members of a union are added (3.3.1).
     """
+    delta = forms_delta(forms, attributes, changed)
+    return None if delta is None else consolidate(delta)
+
+
+def forms_delta(
+    forms: tuple[Canonical, ...], attributes: tuple[Attribute, ...], changed: Collection[str]
+) -> Relation | None:
+    """⊎ᵢ δ(formᵢ), not consolidated: an aggregate above it sums the counts anyway (3.3.2)."""
     terms = [_form_delta(form, changed) for form in forms]
     present = tuple(term for term in terms if term is not None)
-    if not present:
-        return None
-    return consolidate(Union(present, (*attributes, COUNT)))
+    if len(present) == 1 and present[0].attributes == (*attributes, COUNT):
+        return present[0]
+    return Union(present, (*attributes, COUNT)) if present else None
 
 
 def _form_delta(form: Canonical, changed: Collection[str]) -> Relation | None:

@@ -29,7 +29,7 @@ from freshview.algebra.relations import (
     Union,
     keep,
 )
-from freshview.algebra.schema import COUNT, COUNT_NAME, Attribute
+from freshview.algebra.schema import COUNT, EXTENT_COUNT_NAME, Attribute
 from freshview.algebra.traverse import numbering
 
 CHANGE_NAME = "__change"
@@ -48,7 +48,7 @@ def count_refresh(count_table: Relation, extent: Relation) -> Relation:
 class TouchedExtent:
     """The rows of an extent that a count table touches, with their new counts.
 
-    ``relation`` yields the view's columns, the new count ``__n`` (0: the row is to be deleted) and
+    ``relation`` yields the view's columns, the new count ``__count`` (0: the row is to be deleted) and
     ``__change``, by how much it changed, which is the delta that views above this one take.
     """
 
@@ -66,12 +66,12 @@ def touched_extent(count_table: Relation, table: str) -> TouchedExtent:
     columns = tuple(a for a in count_table.attributes if a != COUNT)
     new = numbering(count_table)
     stored_columns = tuple(new.attribute(a.name, a.type, a.nullable) for a in columns)
-    stored_count = new.attribute(COUNT_NAME, "bigint")
+    stored_count = new.attribute(EXTENT_COUNT_NAME, "bigint")
     stored = Scan(table, (*stored_columns, stored_count), State.PRE)
     matches: tuple[Expression, ...] = tuple(
         same(Column(a), Column(b)) for a, b in zip(columns, stored_columns, strict=True)
     )
-    count = new.attribute(COUNT_NAME, "bigint")
+    count = new.attribute(EXTENT_COUNT_NAME, "bigint")
     change = new.attribute(CHANGE_NAME, "bigint")
     total = add(coalesce(Column(stored_count), integer(0)), Column(COUNT), "bigint")
     outputs = (
