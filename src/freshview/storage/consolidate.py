@@ -8,6 +8,8 @@ together wrongly could never be told apart again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -36,13 +38,14 @@ def consolidated(delta: pa.Table) -> pa.Table:
     return kept.append_column(pa.field(COUNT, pa.int64()), grouped.column("count_sum"))
 
 
-def duplicate_count(keys: pa.Table) -> int:
+def duplicate_count(rows: pa.Table, key: Sequence[str]) -> int:
     """How many more rows than distinct keys there are, by Spark's `<=>`."""
-    if keys.num_rows < 2:
-        return 0
-    columns = [spark_identity(column.combine_chunks()) for column in keys.columns]
+    if rows.num_rows < 2 or not key:
+        # Without key columns (a global aggregate) all rows have the same, empty key.
+        return max(int(rows.num_rows) - 1, 0)
+    columns = [spark_identity(rows.column(name).combine_chunks()) for name in key]
     table = pa.table(columns, [str(index) for index in range(len(columns))])
-    return int(keys.num_rows - table.group_by(table.column_names).aggregate([]).num_rows)
+    return int(rows.num_rows - table.group_by(table.column_names).aggregate([]).num_rows)
 
 
 def spark_identity(column: pa.Array) -> pa.Array:
@@ -51,8 +54,19 @@ def spark_identity(column: pa.Array) -> pa.Array:
         # Here the coarser equality is the right one: NaN is one key, and -0.0 is 0.0.
         return pa.array(bit_patterns(column), mask=column.is_null().to_numpy(zero_copy_only=False))
     if pa.types.is_nested(column.type):
-        return pa.array([repr(value) for value in column.to_pylist()], pa.string())
+        return pa.array([repr(_unsigned(value)) for value in column.to_pylist()], pa.string())
     return column
+
+
+def _unsigned(value: object) -> object:
+    """A nested value with every -0.0 written as 0.0."""
+    if isinstance(value, float):
+        return value + 0.0
+    if isinstance(value, dict):
+        return {name: _unsigned(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_unsigned(part) for part in value]
+    return value
 
 
 def identity(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:

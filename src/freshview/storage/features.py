@@ -14,6 +14,7 @@ from typing import Any
 
 DELETION_VECTORS = "deletion_vectors"
 COLUMN_MAPPING = "column_mapping"
+COLUMN_MAPPING_ID = "column_mapping_id"
 ROW_TRACKING = "row_tracking"
 CLUSTERING = "clustering"
 TYPE_WIDENING = "type_widening"
@@ -33,6 +34,7 @@ INVARIANT = "invariant"
 TIMESTAMP = "timestamp"
 TIMESTAMP_PARTITION = "timestamp_partition"
 BINARY_PARTITION = "binary_partition"
+DECIMAL_PARTITION = "decimal_partition"
 NESTED = "nested"
 UNKNOWN_PREFIX = "unknown:"
 
@@ -109,6 +111,8 @@ def _of_configuration(configuration: Mapping[str, str]) -> Iterator[str]:
         yield APPEND_ONLY
     if configuration.get("delta.columnMapping.mode", "none") != "none":
         yield COLUMN_MAPPING
+    if configuration.get("delta.columnMapping.mode") == "id":
+        yield COLUMN_MAPPING_ID
     if any(name.startswith("delta.constraints.") for name in configuration):
         yield CHECK
 
@@ -158,3 +162,5 @@ def _of_field(field: Mapping[str, Any], depth: int, partitions: Sequence[str]) -
             yield TIMESTAMP_PARTITION
         if kind == "binary":
             yield BINARY_PARTITION
+        if isinstance(kind, str) and kind.startswith("decimal"):
+            yield DECIMAL_PARTITION

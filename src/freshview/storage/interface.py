@@ -51,17 +51,18 @@ class Commit:
     number: int
     metadata: Mapping[str, object] = field(default_factory=dict)
 
-    def user_metadata(self) -> str:
-        """The text stored as `userMetadata`: one JSON object holding our marker."""
+    def user_metadata(self, mark: str = "") -> str:
+        """The text stored as `userMetadata`: one JSON object holding our marker.
+
+        `mark` tells one attempt to write this commit from another.
+        """
+        ours = {
+            "application": self.application,
+            "number": self.number,
+            "metadata": dict(self.metadata),
+        }
         return json.dumps(
-            {
-                METADATA_MARKER: {
-                    "application": self.application,
-                    "number": self.number,
-                    "metadata": dict(self.metadata),
-                }
-            },
-            sort_keys=True,
+            {METADATA_MARKER: ours | ({"mark": mark} if mark else {})}, sort_keys=True
         )
 
     @staticmethod

@@ -24,11 +24,11 @@ from freshview.errors import (
     TableMissing,
     TooManyRows,
 )
-from freshview.storage.consolidate import consolidated, duplicate_count, spark_identity
+from freshview.storage.consolidate import consolidated, spark_identity
 from freshview.storage.features import features_of
 from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_number
 from freshview.storage.native_match import keys_for
-from freshview.storage.plain_arrow import fitted, plain_schema, to_arrow
+from freshview.storage.plain_arrow import fitted, nullable_schema, to_arrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +134,11 @@ class MemoryStorage:
             if path in self._tables:
                 raise TableExists(path=path)
             if isinstance(rows_or_schema, pa.Schema):
-                rows = plain_schema(rows_or_schema).empty_table()
+                rows = rows_or_schema.empty_table()
             else:
                 rows = to_arrow(rows_or_schema)
-            table = _Table(plain_schema(rows.schema), tuple(partition_by), properties or {})
-            table.versions.append(_Version(fitted(rows, table.schema), commit))
+            table = _Table(nullable_schema(rows.schema), tuple(partition_by), properties or {})
+            table.versions.append(_Version(rows.cast(table.schema), commit))
             self._tables[path] = table
             return 0
 
@@ -168,13 +168,14 @@ class MemoryStorage:
             held = self._rows(path, self.latest(path))
             setting = self._fitted(path, to_arrow(upserts))
             wanted = pa.schema([held.schema.field(name) for name in key])
-            removing = self._fitted(path, to_arrow(deletes).select(list(key)), wanted)
-            touched = pa.concat_tables([setting.select(list(key)), removing])
-            repeated = duplicate_count(touched)
+            deleting = to_arrow(deletes)
+            removing = self._fitted(path, deleting.select(list(key)), wanted) if key else deleting
+            touched = _identities(setting, key) + _identities(removing, key)
+            repeated = len(touched) - len(set(touched))
             if repeated:
                 raise DuplicateKey(path=path, key=", ".join(key), count=repeated)
-            gone = set(_identities(touched))
-            present = _identities(held.select(list(key)))
+            gone = set(touched)
+            present = _identities(held, key)
             kept = held.filter(pa.array([row not in gone for row in present], pa.bool_()))
             return self._store(path, pa.concat_tables([kept, setting]), commit)
 
@@ -238,6 +239,7 @@ class MemoryStorage:
         return None
 
 
-def _identities(keys: pa.Table) -> list[tuple[object, ...]]:
-    columns = [spark_identity(column.combine_chunks()).to_pylist() for column in keys.columns]
-    return list(zip(*columns, strict=True)) if keys.num_rows else []
+def _identities(rows: pa.Table, key: Sequence[str]) -> list[tuple[object, ...]]:
+    """The key of each row, as Spark's `<=>` compares it."""
+    columns = [spark_identity(rows.column(name).combine_chunks()).to_pylist() for name in key]
+    return list(zip(*columns, strict=True)) if key else [()] * rows.num_rows

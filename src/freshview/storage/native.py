@@ -7,22 +7,22 @@ library's arithmetic wraps silently where Spark raises.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import DeltaTable, Schema, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from freshview.errors import (
     ConcurrentWrite,
-    DuplicateKey,
     HistoryLost,
     NativeRefused,
-    SchemaMismatch,
     TableExists,
 )
-from freshview.storage.consolidate import duplicate_count
-from freshview.storage.features import DELETION_VECTORS, features_of
+from freshview.storage.columns import columns_of, comparable_columns
+from freshview.storage.commit_files import LogCommit, commits, filesystem, find_commit, read_commit
+from freshview.storage.features import DELETION_VECTORS, TIMESTAMP, features_of
 from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_number
 from freshview.storage.native_changes import (
     ChangedFiles,
@@ -30,7 +30,6 @@ from freshview.storage.native_changes import (
     changed_files,
     read_changes,
 )
-from freshview.storage.native_columns import columns_of
 from freshview.storage.native_files import (
     Footers,
     file_batches,
@@ -40,11 +39,11 @@ from freshview.storage.native_files import (
     shown,
 )
 from freshview.storage.native_handles import Handles
-from freshview.storage.native_log import LogCommit, commits, filesystem, find_commit
 from freshview.storage.native_lookup import Lookup
-from freshview.storage.plain_arrow import fitted, plain_schema, plain_table, to_arrow
+from freshview.storage.native_rules import INT96, Operation, refusal
+from freshview.storage.native_write import commit_properties, fitting, merge, merge_source
+from freshview.storage.plain_arrow import nullable_schema, plain_schema, to_arrow
 
-_DELETED = "__freshview_deleted"
 _STATES_KEPT = 256
 
 
@@ -79,7 +78,7 @@ class NativeStorage:
     def read(self, path: str, version: int, columns: Sequence[str] | None = None) -> pa.Table:
         """See `Storage.read`."""
         with self._handles.at(path, version) as table:
-            state = self._state(path, table)
+            state = self._served(path, table, Operation.READ)
             files, store = live_files(table, state), filesystem(path, table)
         wanted = columns_of(state, columns)
         batches = []
@@ -119,16 +118,10 @@ class NativeStorage:
     ) -> tuple[ChangeReader, list[LogCommit]]:
         """The reader and commits of a range, once it is sure that its ends can be compared."""
         with self._handles.at(path, upto) as table:
-            new, store = self._state(path, table), filesystem(path, table)
+            new, store = self._served(path, table, Operation.CHANGES), filesystem(path, table)
         with self._handles.at(path, after) as table:
-            old = self._state(path, table)
-        if old.table_id != new.table_id:
-            raise _lost(path, after, upto, "the table was replaced by another one")
-        wanted = columns_of(new, columns)
-        before = {column.name: column.definition for column in columns_of(old, None)}
-        for column in wanted:
-            if before.get(column.name) != column.definition:
-                raise _lost(path, after, upto, f"column {column.name} changed in between")
+            old = self._served(path, table, Operation.CHANGES)
+        wanted = comparable_columns(old, new, columns)
         reader = ChangeReader(path, store, self._footers, wanted)
         return reader, list(commits(path, store, after, upto))
 
@@ -143,7 +136,7 @@ class NativeStorage:
     ) -> pa.Table:
         """See `Storage.lookup`. NativeRefused for nested keys and keys of another kind."""
         with self._handles.at(path, version) as table:
-            state = self._state(path, table)
+            state = self._served(path, table, Operation.LOOKUP)
             files, store = live_files(table, state), filesystem(path, table)
         (by,) = columns_of(state, [key])
         search = Lookup(path, store, self._footers, columns_of(state, columns), by)
@@ -168,23 +161,26 @@ class NativeStorage:
             raise TableExists(path=path)
         self._handles.forget(path)
         settings = dict(properties or {})
+        _check_creation(path, rows_or_schema, partition_by, settings)
         if isinstance(rows_or_schema, pa.Schema):
             DeltaTable.create(
                 path,
-                cast("Any", plain_schema(rows_or_schema)),
+                cast("Any", nullable_schema(rows_or_schema)),
                 partition_by=list(partition_by),
                 configuration=settings,
                 storage_options=self._options,
-                commit_properties=_properties(commit),
+                commit_properties=commit_properties(commit),
+                raise_if_key_not_exists=False,
             )
         else:
+            rows = to_arrow(rows_or_schema)
             write_deltalake(
                 path,
-                plain_table(to_arrow(rows_or_schema)),
+                rows.cast(nullable_schema(rows.schema)),
                 partition_by=list(partition_by) or None,
                 configuration=settings,
                 storage_options=self._options,
-                commit_properties=_properties(commit),
+                commit_properties=commit_properties(commit),
             )
         return self.latest(path)
 
@@ -199,8 +195,8 @@ class NativeStorage:
     def _insert(self, path: str, rows: pa.Table | None, mode: Any, commit: Commit | None) -> int:
         def write(table: DeltaTable) -> None:
             schema = self._state(path, table).arrow_schema
-            fitting = schema.empty_table() if rows is None else _fitted(path, rows, schema)
-            write_deltalake(table, fitting, mode=mode, commit_properties=_properties(commit))
+            given = schema.empty_table() if rows is None else fitting(path, rows, schema)
+            write_deltalake(table, given, mode=mode, commit_properties=commit_properties(commit))
 
         return self._write(path, commit, write)
 
@@ -217,14 +213,16 @@ class NativeStorage:
 
         def write(table: DeltaTable) -> None:
             schema = self._state(path, table).arrow_schema
-            source = _merge_source(path, schema, key, setting, removing)
+            source = merge_source(path, schema, key, setting, removing)
             before = table.version()
             if source.num_rows:
-                _merge(table, schema.names, key, source, commit)
+                merge(table, schema.names, key, source, commit)
             if table.version() == before:
                 # A merge without effect makes no commit, and this one has to be recorded.
                 empty = schema.empty_table()
-                write_deltalake(table, empty, mode="append", commit_properties=_properties(commit))
+                write_deltalake(
+                    table, empty, mode="append", commit_properties=commit_properties(commit)
+                )
 
         return self._write(path, commit, write)
 
@@ -233,7 +231,9 @@ class NativeStorage:
         with self._handles.newest(path) as table:
             number = table.transaction_version(application)
             newest, store = table.version(), filesystem(path, table)
-        return None if number is None else find_commit(path, store, newest, application, number)
+        if number is None:
+            return None
+        return find_commit(path, partial(read_commit, store), newest, application, number)
 
     def _write(self, path: str, commit: Commit | None, write: Callable[[DeltaTable], None]) -> int:
         """Compare the transaction on the very handle that then writes.
@@ -242,6 +242,7 @@ class NativeStorage:
         only the first can commit a transaction, so comparing on this handle leaves no gap.
         """
         with self._handles.newest(path) as table:
+            self._served(path, table, Operation.WRITE)
             if commit is not None:
                 check_number(path, commit, table.transaction_version(commit.application))
             try:
@@ -249,6 +250,18 @@ class NativeStorage:
             except CommitFailedError as problem:
                 raise ConcurrentWrite(path=path, reason=str(problem)) from problem
             return table.version()
+
+    def _served(self, path: str, table: DeltaTable, operation: Operation) -> TableState:
+        """The state of a table that can be served. Raises NativeRefused with the reason code."""
+        state = self._state(path, table)
+        reason = refusal(state.features, operation)
+        if reason is None and operation is Operation.WRITE and TIMESTAMP in state.features:
+            files, store = live_files(table, state), filesystem(path, table)
+            if any(self._footers.has_int96(path, store, live) for live in files):
+                reason = INT96
+        if reason is not None:
+            raise NativeRefused(path=path, operation=operation.value, reason=reason)
+        return state
 
     def _state(self, path: str, table: DeltaTable) -> TableState:
         metadata, version = table.metadata(), table.version()
@@ -260,6 +273,23 @@ class NativeStorage:
                 self._states.pop(next(iter(self._states)), None)
             self._states[key] = known
         return known
+
+
+def _check_creation(
+    path: str,
+    rows_or_schema: Rows | pa.Schema,
+    partition_by: Sequence[str],
+    properties: Mapping[str, str],
+) -> None:
+    """Refuse, before anything is written, a table that could not be written natively."""
+    given = (
+        rows_or_schema if isinstance(rows_or_schema, pa.Schema) else to_arrow(rows_or_schema).schema
+    )
+    schema_json = Schema.from_arrow(cast("Any", nullable_schema(given))).to_json()
+    features = features_of(schema_json, properties, partition_by, ())
+    reason = refusal(features, Operation.WRITE)
+    if reason is not None:
+        raise NativeRefused(path=path, operation="create", reason=reason)
 
 
 def _described(path: str, table: DeltaTable) -> TableState:
@@ -291,79 +321,6 @@ def _described(path: str, table: DeltaTable) -> TableState:
     )
 
 
-def _properties(commit: Commit | None) -> CommitProperties | None:
-    if commit is None:
-        return None
-    return CommitProperties(
-        custom_metadata={"userMetadata": commit.user_metadata()},
-        app_transactions=[Transaction(commit.application, commit.number)],
-    )
-
-
-def _fitted(path: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    try:
-        return fitted(rows, schema)
-    except ValueError as problem:
-        raise SchemaMismatch(path=path, reason=str(problem)) from problem
-
-
-def _merge_source(
-    path: str, schema: pa.Schema, key: Sequence[str], upserts: pa.Table, deletes: pa.Table
-) -> pa.Table:
-    """Upserts and deletes as one table with a mark; the other columns of a delete are NULL."""
-    marked = schema.append(pa.field(_DELETED, pa.bool_()))
-    setting = _fitted(path, upserts, schema)
-    keys = pa.schema([schema.field(name) for name in key])
-    removing = _fitted(path, deletes.select(list(key)), keys)
-    loose = pa.schema([pa.field(field.name, field.type) for field in marked])
-    parts = []
-    for rows, deleted in ((setting, False), (removing, True)):
-        columns = [
-            rows.column(name) if name in rows.column_names else pa.nulls(rows.num_rows, kind)
-            for name, kind in zip(schema.names, schema.types, strict=True)
-        ]
-        marks = pa.repeat(pa.scalar(deleted), rows.num_rows)
-        parts.append(pa.table([*columns, marks], schema=loose))
-    source = pa.concat_tables(parts)
-    repeated = duplicate_count(source.select(list(key)))
-    if repeated:
-        raise DuplicateKey(path=path, key=", ".join(key), count=repeated)
-    return source
-
-
-def _merge(
-    table: DeltaTable,
-    names: Sequence[str],
-    key: Sequence[str],
-    source: pa.Table,
-    commit: Commit | None,
-) -> None:
-    # Each comparison in parentheses: without them `a IS NOT DISTINCT FROM b AND …` is misparsed.
-    matches = [f"(t.{_quoted(name)} IS NOT DISTINCT FROM s.{_quoted(name)})" for name in key]
-    values = {_quoted(name): f"s.{_quoted(name)}" for name in names}
-    changed = {name: value for name, value in values.items() if name not in map(_quoted, key)}
-    merger = table.merge(
-        source,
-        " AND ".join(matches),
-        source_alias="s",
-        target_alias="t",
-        streamed_exec=False,
-        commit_properties=_properties(commit),
-    )
-    merger = merger.when_matched_delete(f"s.{_quoted(_DELETED)}")
-    if changed:
-        merger = merger.when_matched_update(changed)
-    merger.when_not_matched_insert(values, f"NOT s.{_quoted(_DELETED)}").execute()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _lost(path: str, after: int, upto: int, reason: str) -> HistoryLost:
-    return HistoryLost(path=path, after=after, upto=upto, reason=reason)
-
-
 def _vacuumed(path: str, version: int, problem: Exception) -> HistoryLost:
     reason = f"a data file of version {version} is gone, probably vacuumed: {problem}"
-    return _lost(path, version, version, reason)
+    return HistoryLost(path=path, after=version, upto=version, reason=reason)

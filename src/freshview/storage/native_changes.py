@@ -23,12 +23,12 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from freshview.errors import HistoryLost, NativeRefused
+from freshview.storage.columns import Column, partition_value
+from freshview.storage.commit_files import DataFile, LogCommit
 from freshview.storage.consolidate import consolidated
 from freshview.storage.deletion_vectors import UnreadableVector, deleted_rows
 from freshview.storage.interface import COUNT
-from freshview.storage.native_columns import Column, partition_value
 from freshview.storage.native_files import Footers, file_batches, schema_of, shown
-from freshview.storage.native_log import DataFile, LogCommit
 
 _KIND = "_change_type"
 _SIGN = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}

@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from freshview.errors import NativeRefused
+from freshview.storage.columns import Column
 from freshview.storage.features import DELETION_VECTORS
 from freshview.storage.interface import TableState
-from freshview.storage.native_columns import Column
 from freshview.storage.plain_arrow import has_views
 
 BATCH_ROWS = 65_536
@@ -59,6 +59,7 @@ class Footers:
     def __init__(self, kept: int = 128) -> None:
         self._kept = kept
         self._known: OrderedDict[tuple[str, str, int], pq.FileMetaData] = OrderedDict()
+        self._int96: dict[tuple[str, str, int], bool] = {}
         self._lock = Lock()
 
     def opened(self, root: str, store: pafs.FileSystem, path: str, size: int) -> pq.ParquetFile:
@@ -84,6 +85,19 @@ class Footers:
             while len(self._known) > self._kept:
                 self._known.popitem(last=False)
         return file
+
+    def has_int96(self, root: str, store: pafs.FileSystem, live: LiveFile) -> bool:
+        """Whether a file holds INT96 timestamps. Asked once per file and then remembered."""
+        key = (root, live.path, live.size)
+        with self._lock:
+            known = self._int96.get(key)
+        if known is None:
+            with self.opened(root, store, live.path, live.size) as file:
+                schema = file.metadata.schema
+                known = any(schema.column(i).physical_type == "INT96" for i in range(len(schema)))
+            with self._lock:
+                self._int96[key] = known
+        return known
 
 
 def live_files(table: DeltaTable, state: TableState) -> list[LiveFile]:

@@ -21,7 +21,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from freshview.errors import TooManyRows
-from freshview.storage.native_columns import Column
+from freshview.storage.columns import Column
 from freshview.storage.native_files import Footers, LiveFile, file_batches, schema_of, shown
 from freshview.storage.native_match import Keys, keys_for
 
@@ -93,13 +93,12 @@ class Lookup:
         with self._open(live) as file:
             metadata = file.metadata
             place = _statistics_place(file, self.key)
-            groups = []
-            for group in range(metadata.num_row_groups):
-                if place is None or keys.may_lie_within(
-                    *_bounds(metadata.row_group(group).column(place))
-                ):
-                    groups.append(group)
-            return groups
+            return [
+                group
+                for group in range(metadata.num_row_groups)
+                if place is None
+                or keys.may_lie_within(*_bounds(metadata.row_group(group).column(place)))
+            ]
 
     def _row_group(
         self, live: LiveFile, group: int, keys: Keys, budget: _Budget

@@ -100,7 +100,7 @@ def keys_for(keys: pa.Array, kind: pa.DataType) -> Keys:
     if not can_match(kind):
         raise ValueError(f"keys of type {kind} are not looked up natively")
     with_null = keys.null_count > 0
-    values = _in_type(keys.drop_null(), kind).unique()
+    values = in_type(keys.drop_null(), kind).unique()
     if not has_bits(kind):
         return Keys(values, with_null, None, None)
     bits = np.unique(bit_patterns(values))
@@ -136,7 +136,8 @@ def _positions(mask: pa.Array) -> _Positions:
     return np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
-def _in_type(keys: pa.Array, kind: pa.DataType) -> pa.Array:
+def in_type(keys: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Keys in a column's type, without those that the type cannot hold (they match nothing)."""
     if keys.type == kind:
         return keys
     if pa.types.is_null(keys.type):
@@ -146,10 +147,10 @@ def _in_type(keys: pa.Array, kind: pa.DataType) -> pa.Array:
     try:
         return keys.cast(kind)
     except pa.ArrowInvalid:
-        return pa.array(_each_in_type(keys, kind), kind)
+        return pa.array(_eachin_type(keys, kind), kind)
 
 
-def _each_in_type(keys: pa.Array, kind: pa.DataType) -> Sequence[object]:
+def _eachin_type(keys: pa.Array, kind: pa.DataType) -> Sequence[object]:
     held = []
     for key in keys:
         try:

@@ -62,10 +62,21 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([_plain_field(field) for field in schema])
 
 
-def plain_table(table: pa.Table) -> pa.Table:
-    """The same rows in plain types."""
-    target = plain_schema(table.schema)
-    return table if table.schema.equals(target) else table.cast(target)
+def nullable_schema(schema: pa.Schema) -> pa.Schema:
+    """The plain form of a schema with every field nullable, as Spark creates tables from rows."""
+    return pa.schema([pa.field(field.name, _nullable(plain_type(field.type))) for field in schema])
+
+
+def _nullable(kind: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if types.is_struct(kind):
+        fields = [kind.field(i) for i in range(kind.num_fields)]
+        return pa.struct([pa.field(field.name, _nullable(field.type)) for field in fields])
+    if types.is_map(kind):
+        return pa.map_(_nullable(kind.key_type), _nullable(kind.item_type))
+    if types.is_list(kind):
+        return pa.list_(pa.field(kind.value_field.name, _nullable(kind.value_type)))
+    return kind
 
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -9,7 +9,7 @@ when log cleanup has removed it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -83,7 +83,11 @@ def read_commit(store: pafs.FileSystem, version: int) -> LogCommit:
     """One commit. Raises FileNotFoundError when its file is gone."""
     with store.open_input_file(f"_delta_log/{version:020}.json") as file:
         # Not splitlines(): it would also split at U+2028 and its like inside a value.
-        lines = file.read().decode("utf-8").split("\n")
+        return parsed_commit(version, file.read().decode("utf-8").split("\n"))
+
+
+def parsed_commit(version: int, lines: Iterable[str]) -> LogCommit:
+    """A commit from the lines of its file, one JSON action each."""
     added: list[DataFile] = []
     removed: list[DataFile] = []
     feed: list[DataFile] = []
@@ -120,7 +124,7 @@ def read_commit(store: pafs.FileSystem, version: int) -> LogCommit:
 
 
 def find_commit(
-    path: str, store: pafs.FileSystem, newest: int, application: str, number: int
+    path: str, read: Callable[[int], LogCommit], newest: int, application: str, number: int
 ) -> tuple[int, Commit]:
     """The version and metadata of a transaction that the table is known to hold.
 
@@ -129,7 +133,7 @@ def find_commit(
     """
     for version in range(newest, -1, -1):
         try:
-            commit = read_commit(store, version)
+            commit = read(version)
         except FileNotFoundError as problem:
             reason = f"the log file of version {version} is gone, and with it the metadata of "
             raise HistoryLost(

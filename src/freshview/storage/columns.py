@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from freshview.errors import ColumnMissing
+from freshview.errors import ColumnMissing, HistoryLost
 from freshview.storage.interface import TableState
 
 _PHYSICAL = "delta.columnMapping.physicalName"
@@ -68,6 +68,26 @@ def columns_of(state: TableState, names: Sequence[str] | None) -> list[Column]:
             )
         )
     return found
+
+
+def comparable_columns(
+    old: TableState, new: TableState, names: Sequence[str] | None
+) -> list[Column]:
+    """The named columns, once it is sure that both versions mean the same by them.
+
+    Raises HistoryLost when the table was replaced or one of the columns changed in between.
+    """
+    reason = None
+    if old.table_id != new.table_id:
+        reason = "the table was replaced by another one"
+    wanted = columns_of(new, names)
+    before = {column.name: column.definition for column in columns_of(old, None)}
+    for column in wanted:
+        if reason is None and before.get(column.name) != column.definition:
+            reason = f"column {column.name} changed in between"
+    if reason is not None:
+        raise HistoryLost(path=new.path, after=old.version, upto=new.version, reason=reason)
+    return wanted
 
 
 def _type_only(kind: Any) -> Any:

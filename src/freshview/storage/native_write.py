@@ -1,0 +1,90 @@
+"""Native writes: the merge that sets rows by key, and what travels with a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+
+from freshview.errors import DuplicateKey, SchemaMismatch
+from freshview.storage.consolidate import duplicate_count
+from freshview.storage.interface import Commit
+from freshview.storage.plain_arrow import fitted
+
+_DELETED = "__freshview_deleted"
+
+
+def commit_properties(commit: Commit | None) -> CommitProperties | None:
+    """What makes a native write carry a commit: transaction and metadata."""
+    if commit is None:
+        return None
+    return CommitProperties(
+        custom_metadata={"userMetadata": commit.user_metadata()},
+        app_transactions=[Transaction(commit.application, commit.number)],
+    )
+
+
+def fitting(path: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows in the table's columns and types. Raises SchemaMismatch."""
+    try:
+        return fitted(rows, schema)
+    except ValueError as problem:
+        raise SchemaMismatch(path=path, reason=str(problem)) from problem
+
+
+def merge_source(
+    path: str, schema: pa.Schema, key: Sequence[str], upserts: pa.Table, deletes: pa.Table
+) -> pa.Table:
+    """Upserts and deletes as one table with a mark; the other columns of a delete are NULL."""
+    marked = schema.append(pa.field(_DELETED, pa.bool_()))
+    setting = fitting(path, upserts, schema)
+    keys = pa.schema([schema.field(name) for name in key])
+    # Without key columns (a global aggregate) only the number of deletes says something.
+    removing = fitting(path, deletes.select(list(key)), keys) if key else deletes
+    loose = pa.schema([pa.field(field.name, field.type) for field in marked])
+    parts = []
+    for rows, deleted in ((setting, False), (removing, True)):
+        columns = [
+            rows.column(name) if not deleted or name in key else pa.nulls(rows.num_rows, kind)
+            for name, kind in zip(schema.names, schema.types, strict=True)
+        ]
+        marks = pa.repeat(pa.scalar(deleted), rows.num_rows)
+        parts.append(pa.table([*columns, marks], schema=loose))
+    source = pa.concat_tables(parts)
+    repeated = duplicate_count(source, key)
+    if repeated:
+        raise DuplicateKey(path=path, key=", ".join(key), count=repeated)
+    return source
+
+
+def merge(
+    table: DeltaTable,
+    names: Sequence[str],
+    key: Sequence[str],
+    source: pa.Table,
+    commit: Commit | None,
+) -> None:
+    """Set and delete rows by key. Makes no commit when nothing changes."""
+    # Each comparison in parentheses: without them `a IS NOT DISTINCT FROM b AND …` is misparsed.
+    matches = ["true"] + [
+        f"(t.{_quoted(name)} IS NOT DISTINCT FROM s.{_quoted(name)})" for name in key
+    ]
+    values = {_quoted(name): f"s.{_quoted(name)}" for name in names}
+    changed = {name: value for name, value in values.items() if name not in map(_quoted, key)}
+    merger = table.merge(
+        source,
+        " AND ".join(matches),
+        source_alias="s",
+        target_alias="t",
+        streamed_exec=False,
+        commit_properties=commit_properties(commit),
+    )
+    merger = merger.when_matched_delete(f"s.{_quoted(_DELETED)}")
+    if changed:
+        merger = merger.when_matched_update(changed)
+    merger.when_not_matched_insert(values, f"NOT s.{_quoted(_DELETED)}").execute()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,428 @@
+"""Storage through Spark: `delta-spark`, for what is large and for what native cannot serve.
+
+Rows are lazy DataFrames. Reading, changes and lookups are plain Spark plans; writing is Delta's own
+MERGE and writers. The only file of the storage layer that imports pyspark.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from delta.tables import DeltaTable
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from freshview.errors import (
+    ColumnMissing,
+    ConcurrentWrite,
+    DuplicateKey,
+    HistoryLost,
+    SchemaMismatch,
+    StaleCommit,
+    TableExists,
+    TableMissing,
+    TooManyRows,
+)
+from freshview.storage.columns import comparable_columns
+from freshview.storage.commit_files import LogCommit, find_commit, parsed_commit
+from freshview.storage.delta_log import DeltaLogs, Snapshot, files_by_identity
+from freshview.storage.features import CHANGE_DATA_FEED, COLLATION, VARIANT, features_of
+from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_number
+from freshview.storage.native_match import in_type
+from freshview.storage.plain_arrow import fitted, nullable_schema, plain_schema
+
+_DELETED = "__freshview_deleted"
+_KIND = "_change_type"
+_APPLICATION = "spark.databricks.delta.write.txnAppId"
+_NUMBER = "spark.databricks.delta.write.txnVersion"
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
+
+
+class SparkStorage:
+    """The Spark implementation of `Storage`, on a session that is already running."""
+
+    name = "spark"
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._logs = DeltaLogs(spark)
+        # Transaction and metadata are settings of the session, so one write at a time.
+        self._writing = threading.Lock()
+
+    def exists(self, path: str) -> bool:
+        """See `Storage.exists`."""
+        return self._logs.newest(path) is not None
+
+    def latest(self, path: str) -> int:
+        """See `Storage.latest`."""
+        return self._newest(path).version
+
+    def state(self, path: str, version: int | None = None) -> TableState:
+        """See `Storage.state`. Counting rows from the statistics is a small Spark job."""
+        snapshot = self._newest(path) if version is None else self._at(path, version)
+        metadata = snapshot.metadata
+        schema_json, partitions = metadata.schemaString(), snapshot.partition_columns()
+        configuration = snapshot.configuration()
+        return TableState(
+            path,
+            snapshot.version,
+            metadata.id(),
+            schema_json,
+            plain_schema(to_arrow_schema(StructType.fromJson(_json(schema_json)))),
+            self._row_count(snapshot),
+            int(snapshot.jvm.numOfFiles()),
+            int(snapshot.jvm.sizeInBytes()),
+            partitions,
+            features_of(schema_json, configuration, partitions, snapshot.listed_features()),
+            configuration,
+        )
+
+    def read(self, path: str, version: int, columns: Sequence[str] | None = None) -> DataFrame:
+        """See `Storage.read`. Lazy: a vacuumed file is noticed when the plan runs."""
+        rows = self._rows(path, version)
+        return rows if columns is None else rows.select(self._picked(path, rows, columns))
+
+    def changes(
+        self, path: str, after: int, upto: int, columns: Sequence[str] | None = None
+    ) -> DataFrame:
+        """See `Storage.changes`. From the change feed where there is one, else from the files."""
+        if after > upto:
+            backwards = self.changes(path, upto, after, columns)
+            return backwards.withColumn(COUNT, -f.col(COUNT))
+        old, new = self.state(path, after), self.state(path, upto)
+        names = [column.name for column in comparable_columns(old, new, columns)]
+        if after == upto:
+            return self._feed_like(self._rows(path, upto).where(f.lit(False)), names, 1)
+        if CHANGE_DATA_FEED in old.features & new.features:
+            feed = self._feed(path, after + 1, upto, names)
+            if feed is not None:
+                return feed
+        return self._changed_files(path, old, new, names)
+
+    def lookup(
+        self,
+        path: str,
+        version: int,
+        columns: Sequence[str],
+        key: str,
+        keys: pa.Array,
+        limit: int | None = None,
+    ) -> DataFrame:
+        """See `Storage.lookup`. With a limit the answer is fetched and becomes a local relation."""
+        rows = self._rows(path, version)
+        picked = self._picked(path, rows, [*columns, key])[:-1]
+        kind = next(field for field in rows.schema.fields if field.name == key)
+        arrow = plain_schema(to_arrow_schema(StructType([kind]))).field(0).type
+        try:
+            values = in_type(keys.drop_null(), arrow).unique() if len(keys) else pa.nulls(0, arrow)
+        except ValueError as problem:
+            raise SchemaMismatch(path=path, reason=str(problem)) from problem
+        if keys.null_count:
+            values = pa.concat_arrays([values, pa.nulls(1, arrow)])
+        wanted = self._local(
+            pa.table([values], names=["__key"]), StructType().add("__key", kind.dataType)
+        )
+        same = rows[_quoted(key)].eqNullSafe(wanted["__key"])
+        found = rows.join(f.broadcast(wanted), same, "left_semi").select(picked)
+        if limit is None:
+            return found
+        fetched = found.limit(limit + 1).toArrow()
+        if fetched.num_rows > limit:
+            raise TooManyRows(path=path, limit=limit)
+        return self._local(fetched, found.schema)
+
+    def create(
+        self,
+        path: str,
+        rows_or_schema: Rows | pa.Schema,
+        *,
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        commit: Commit | None = None,
+    ) -> int:
+        """See `Storage.create`."""
+        if self.exists(path):
+            raise TableExists(path=path)
+        if isinstance(rows_or_schema, pa.Schema):
+            rows = self._frame(nullable_schema(rows_or_schema).empty_table())
+        else:
+            rows = self._frame(rows_or_schema)
+        writer = rows.write.format("delta").mode("error").partitionBy(*partition_by)
+        settings = {"delta.enableDeletionVectors": "false", **(properties or {})}
+        writer = writer.options(**settings)
+        return self._committed(path, commit, lambda: writer.save(path))
+
+    def overwrite(self, path: str, rows: Rows, commit: Commit | None) -> int:
+        """See `Storage.overwrite`."""
+        return self._insert(path, rows, "overwrite", commit)
+
+    def append(self, path: str, rows: Rows | None, commit: Commit | None) -> int:
+        """See `Storage.append`."""
+        return self._insert(path, rows, "append", commit)
+
+    def _insert(self, path: str, rows: Rows | None, mode: str, commit: Commit | None) -> int:
+        schema = self._schema(path)
+        given = self._frame(_empty(schema) if rows is None else rows, schema, path)
+        writer = given.write.format("delta").mode(mode).option("partitionOverwriteMode", "static")
+        return self._committed(path, commit, lambda: writer.save(path))
+
+    def apply(
+        self,
+        path: str,
+        key: Sequence[str],
+        upserts: Rows,
+        deletes: Rows,
+        commit: Commit | None,
+    ) -> int:
+        """See `Storage.apply`. One MERGE; keys are checked first, so the source is kept for it."""
+        schema = self._schema(path)
+        source = self._merge_source(path, schema, key, upserts, deletes).persist()
+        try:
+            self._check_unique(path, key, source)
+            same = f.lit(True)
+            for name in key:
+                quoted = _quoted(name)
+                same = same & f.col(f"t.{quoted}").eqNullSafe(f.col(f"s.{quoted}"))
+            values: dict[str, Any] = {
+                _quoted(name): f.col(f"s.{_quoted(name)}") for name in schema.names
+            }
+            deleted = f.col(f"s.{_DELETED}")
+            merge = DeltaTable.forPath(self._spark, path).alias("t").merge(source.alias("s"), same)
+            merge = merge.whenMatchedDelete(deleted).whenMatchedUpdate(set=values)
+            merge = merge.whenNotMatchedInsert(~deleted, values=values)
+            return self._committed(path, commit, merge.execute)
+        finally:
+            source.unpersist()
+
+    def last_commit(self, path: str, application: str) -> tuple[int, Commit] | None:
+        """See `Storage.last_commit`."""
+        snapshot = self._newest(path)
+        number = snapshot.transaction(application)
+        if number is None:
+            return None
+        return find_commit(path, partial(self._commit, path), snapshot.version, application, number)
+
+    def _commit(self, path: str, version: int) -> LogCommit:
+        return parsed_commit(version, self._logs.commit_lines(path, version))
+
+    def _committed(self, path: str, commit: Commit | None, write: Callable[[], Any]) -> int:
+        """Write with a commit's transaction and metadata, and be sure that it was written.
+
+        Spark skips a transaction number it has seen without a word, so the number is compared
+        before, and afterwards the commit is looked for by a mark that only this write carries.
+        """
+        with self._writing:
+            newest = self._logs.newest(path)
+            before = -1 if newest is None else newest.version
+            if commit is not None and newest is not None:
+                check_number(path, commit, newest.transaction(commit.application))
+            mark = uuid.uuid4().hex
+            settings = {_TIMESTAMPS: "TIMESTAMP_MICROS"}
+            if commit is not None:
+                settings[_APPLICATION] = commit.application
+                settings[_NUMBER] = str(commit.number)
+                settings[_USER_METADATA] = commit.user_metadata(mark)
+            with self._settings(settings), _concurrent_writes(path):
+                write()
+            after = self._newest(path)
+            if commit is None:
+                return after.version
+            for version in range(after.version, before, -1):
+                if mark in (self._commit(path, version).user_metadata or ""):
+                    return version
+            raise StaleCommit(
+                path=path,
+                application=commit.application,
+                expected=commit.number,
+                found=after.transaction(commit.application),
+            )
+
+    @contextmanager
+    def _settings(self, settings: Mapping[str, str]) -> Iterator[None]:
+        """Session settings for the time of a block, and afterwards as they were."""
+        held = {name: self._spark.conf.get(name, None) for name in settings}
+        try:
+            for name, value in settings.items():
+                self._spark.conf.set(name, value)
+            yield
+        finally:
+            for name, before in held.items():
+                if before is None:
+                    self._spark.conf.unset(name)
+                else:
+                    self._spark.conf.set(name, before)
+
+    def _newest(self, path: str) -> Snapshot:
+        snapshot = self._logs.newest(path)
+        if snapshot is None:
+            raise TableMissing(path=path, reason="it has no Delta log")
+        return snapshot
+
+    def _at(self, path: str, version: int) -> Snapshot:
+        newest = self._newest(path)
+        if newest.version == version:
+            return newest
+        try:
+            return self._logs.at(path, version)
+        except Py4JJavaError as problem:
+            raise _lost(path, version, problem) from problem
+
+    def _rows(self, path: str, version: int) -> DataFrame:
+        reader = self._spark.read.format("delta").option("versionAsOf", version)
+        self._newest(path)
+        try:
+            return reader.load(path)
+        except (PySparkException, Py4JJavaError) as problem:
+            raise _lost(path, version, problem) from problem
+
+    def _row_count(self, snapshot: Snapshot) -> int | None:
+        files = DataFrame(snapshot.jvm.allFiles().toDF(), self._spark)
+        held = f.get_json_object("stats", "$.numRecords").cast("long")
+        gone = f.coalesce(f.col("deletionVector.cardinality"), f.lit(0))
+        known, total, rows = files.select(
+            f.count(held), f.count(f.lit(1)), f.sum(held - gone)
+        ).collect()[0]
+        return None if known < total else int(rows or 0)
+
+    def _picked(self, path: str, rows: DataFrame, columns: Sequence[str]) -> list[Any]:
+        for name in columns:
+            if name not in rows.columns:
+                held = ", ".join(rows.columns)
+                raise ColumnMissing(path=path, column=name, columns=held)
+        return [rows[_quoted(name)] for name in columns]
+
+    def _feed(self, path: str, first: int, last: int, names: Sequence[str]) -> DataFrame | None:
+        """The change feed of a range, None when it was not on all the time."""
+        reader = self._spark.read.format("delta").option("readChangeFeed", "true")
+        reader = reader.option("startingVersion", first).option("endingVersion", last)
+        try:
+            feed = reader.load(path)
+            sign = f.when(f.col(_KIND).isin("insert", "update_postimage"), 1).otherwise(-1)
+            found = self._feed_like(feed, names, sign)
+            # Gaps in the feed are found when the scan is planned, which is before it runs.
+            found._jdf.queryExecution().executedPlan()  # noqa: SLF001 - its only way
+        except (PySparkException, Py4JJavaError):
+            return None
+        return found
+
+    def _feed_like(self, rows: DataFrame, names: Sequence[str], sign: Any) -> DataFrame:
+        count = (f.lit(sign) if isinstance(sign, int) else sign).cast("long").alias(COUNT)
+        return rows.select(*[rows[_quoted(name)] for name in names], count)
+
+    def _changed_files(
+        self, path: str, old: TableState, new: TableState, names: Sequence[str]
+    ) -> DataFrame:
+        """Rows of the files that one version has and the other has not, added up."""
+        snapshots = [self._at(path, state.version) for state in (old, new)]
+        before, after = (files_by_identity(snapshot) for snapshot in snapshots)
+        sides = []
+        for snapshot, held, other, sign in (
+            (snapshots[1], after, before, 1),
+            (snapshots[0], before, after, -1),
+        ):
+            files = [file for identity, file in held.items() if identity not in other]
+            rows = DataFrame(self._logs.rows_of(path, snapshot, files), self._spark)
+            sides.append(self._feed_like(rows, names, sign))
+        delta = sides[0].unionByName(sides[1])
+        if {VARIANT, COLLATION} & new.features:
+            # Variants cannot be grouped, and collated texts that differ would be called equal.
+            return delta
+        quoted = [_quoted(name) for name in names]
+        total = f.sum(COUNT).alias(COUNT)
+        return delta.groupBy(*quoted).agg(total).where(f.col(COUNT) != 0)
+
+    def _schema(self, path: str) -> StructType:
+        return StructType.fromJson(_json(self._newest(path).metadata.schemaString()))
+
+    def _frame(self, rows: Rows, schema: StructType | None = None, path: str = "") -> DataFrame:
+        """Rows as a DataFrame, in the columns of a schema when there is one."""
+        if isinstance(rows, pa.Table):
+            if schema is None:
+                plain = rows.cast(nullable_schema(rows.schema))
+                return self._local(plain, from_arrow_schema(plain.schema, True))
+            try:
+                return self._local(fitted(rows, plain_schema(to_arrow_schema(schema))), schema)
+            except ValueError as problem:
+                raise SchemaMismatch(path=path, reason=str(problem)) from problem
+        if schema is None:
+            return rows
+        if set(rows.columns) != set(schema.names):
+            reason = f"the rows have {rows.columns}, the table {schema.names}"
+            raise SchemaMismatch(path=path, reason=reason)
+        return rows.select([rows[_quoted(name)] for name in schema.names])
+
+    def _local(self, table: pa.Table, schema: StructType) -> DataFrame:
+        """A small Arrow table as a DataFrame.
+
+        The schema is given: an inferred one reads zone-less timestamps in the session's zone.
+        """
+        plain = table.cast(plain_schema(table.schema))
+        return self._spark.createDataFrame(plain, schema)
+
+    def _merge_source(
+        self, path: str, schema: StructType, key: Sequence[str], upserts: Rows, deletes: Rows
+    ) -> DataFrame:
+        keys = StructType([schema[name] for name in key])
+        setting = self._frame(upserts, schema, path).withColumn(_DELETED, f.lit(False))
+        if isinstance(deletes, pa.Table):
+            held = deletes.select(list(key)) if key else deletes
+        else:
+            held = deletes.select([deletes[_quoted(name)] for name in key]) if key else deletes
+        removing = self._frame(held, keys, path) if key else self._frame(held)
+        missing = [
+            removing[_quoted(field.name)]
+            if field.name in key
+            else f.lit(None).cast(field.dataType).alias(field.name)
+            for field in schema.fields
+        ]
+        return setting.unionByName(removing.select(*missing, f.lit(True).alias(_DELETED)))
+
+    def _check_unique(self, path: str, key: Sequence[str], source: DataFrame) -> None:
+        total = source.count()
+        distinct = source.select([_quoted(name) for name in key]).distinct().count() if key else 1
+        if total > distinct:
+            raise DuplicateKey(path=path, key=", ".join(key), count=total - distinct)
+
+
+@contextmanager
+def _concurrent_writes(path: str) -> Iterator[None]:
+    """Turn Delta's conflicts into ours."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as problem:
+        java = getattr(problem, "java_exception", None)
+        name = java.getClass().getName() if java is not None else type(problem).__module__
+        if "Concurrent" in str(problem) or name.startswith(
+            ("io.delta.exceptions", "delta.exceptions")
+        ):
+            raise ConcurrentWrite(path=path, reason=str(problem).split("\n")[0]) from problem
+        raise
+
+
+def _lost(path: str, version: int, problem: Exception) -> HistoryLost:
+    reason = f"version {version} cannot be opened: {str(problem).splitlines()[0]}"
+    return HistoryLost(path=path, after=version, upto=version, reason=reason)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _json(text: str) -> Any:
+    return json.loads(text)
+
+
+def _empty(schema: StructType) -> pa.Table:
+    return plain_schema(to_arrow_schema(schema)).empty_table()
