@@ -70,7 +70,7 @@ def import_sql(session: SparkSession, text: str) -> Relation:
     parser = java_session(session).sessionState().sqlParser()
     parsed = parser.parsePlan(text)
     try:
-        parser.parseQuery(text)
+        parser.parseQuery(text.rstrip("; \t\r\n"))
     except ParseException:
         raise NotAQuery(statement=str(parsed.nodeName())) from None
     return import_dataframe(session.sql(text))
