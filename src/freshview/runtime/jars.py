@@ -70,6 +70,11 @@ def freshview_home() -> Path:
     return Path(cache).expanduser().absolute() / "freshview"
 
 
+def spark_home() -> Path:
+    """The folder of the Spark that PySpark starts."""
+    return Path(_find_spark_home())  # type: ignore[no-untyped-call]
+
+
 def delta_jars(resolver_settings: Mapping[str, str] | None = None) -> tuple[Path, ...]:
     """Paths of the Delta Lake jars, each with the expected hash; fetched when they are not cached.
 
@@ -165,8 +170,7 @@ def _run_resolver(ivy: Path, settings: Mapping[str, str]) -> str:
     ivy_settings = os.environ.get("FRESHVIEW_IVY_SETTINGS")
     if ivy_settings:
         conf["spark.jars.ivySettings"] = ivy_settings
-    spark_home = Path(_find_spark_home())  # type: ignore[no-untyped-call]
-    command = [str(spark_home / "bin" / "spark-submit")]
+    command = [str(spark_home() / "bin" / "spark-submit")]
     for key, value in conf.items():
         command += ["--conf", f"{key}={value}"]
     environment = {

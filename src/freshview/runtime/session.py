@@ -16,6 +16,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from freshview.errors import SparkWithoutDelta
+from freshview.runtime.class_archive import archive_options
 from freshview.runtime.jars import delta_jars
 from freshview.runtime.java import find_java
 
@@ -69,8 +70,6 @@ def embedded_settings(
     *, master: str, memory: str | None, app_name: str, extra: Mapping[str, str]
 ) -> dict[str, str]:
     """The Spark settings of an embedded session, the ones in `extra` last."""
-    resolver = {key: extra[key] for key in _RESOLVER_SETTINGS if key in extra}
-    jars = [str(jar) for jar in delta_jars(resolver)]
     scratch = _scratch_folder()
     settings = {
         "spark.master": master,
@@ -92,11 +91,33 @@ def embedded_settings(
         "spark.databricks.delta.snapshotPartitions": "1",
     }
     settings.update(extra)
-    settings["spark.jars"] = ",".join([*jars, *filter(None, [extra.get("spark.jars")])])
-    settings["spark.driver.extraJavaOptions"] = _java_options(
-        scratch, extra.get("spark.driver.extraJavaOptions", "")
-    )
+    settings.update(_class_path_settings(master, scratch, extra))
     return settings
+
+
+def _class_path_settings(master: str, scratch: Path, extra: Mapping[str, str]) -> dict[str, str]:
+    """The jars and the Java options, each with what `extra` gives behind ours.
+
+    In one process the jars go on the JVM's own class path, where the class archive covers them;
+    executors of their own get them shipped.
+    """
+    jars = delta_jars({key: extra[key] for key in _RESOLVER_SETTINGS if key in extra})
+    local = master.startswith("local") and not master.startswith("local-cluster")
+    key, separator = ("spark.driver.extraClassPath", ":") if local else ("spark.jars", ",")
+    ours = separator.join(str(jar) for jar in jars)
+    given = extra.get("spark.driver.extraJavaOptions", "")
+    options = [
+        f'"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"',
+        f'"-Dderby.system.home={scratch}"',
+        *archive_options(find_java(), jars, given),
+    ]
+    if "GC" not in given:
+        # Less work at start than G1 and as fast in large queries on few cores.
+        options.append("-XX:+UseParallelGC")
+    return {
+        key: separator.join(filter(None, [ours, extra.get(key)])),
+        "spark.driver.extraJavaOptions": " ".join([*options, given]).strip(),
+    }
 
 
 def default_memory() -> str:
@@ -114,18 +135,6 @@ def _usable_memory() -> int:
         if text.isdecimal():
             return min(machine, int(text))
     return machine
-
-
-def _java_options(scratch: Path, given: str) -> str:
-    """Our Java options, then the given ones; a collector only where none is given."""
-    options = [
-        f'"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"',
-        f'"-Dderby.system.home={scratch}"',
-    ]
-    if "GC" not in given:
-        # Less work at start than G1 and as fast in large queries on few cores.
-        options.append("-XX:+UseParallelGC")
-    return " ".join([*options, given]).strip()
 
 
 def _scratch_folder() -> Path:

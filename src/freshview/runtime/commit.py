@@ -1,0 +1,54 @@
+"""What a view has consumed: read from and written with its own Delta commits, trusted after a crash.
+
+The commit that changes a view carries the version of every source it was computed from. There is no
+second place to keep it, so the two can never disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from freshview.runtime.catalog import ViewEntry
+from freshview.storage.interface import Commit
+
+
+@dataclass(frozen=True, slots=True)
+class SourceVersion:
+    """A version of a source, and the identity of the table it is a version of."""
+
+    version: int
+    table_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """The state of a view: its own version, the number of its commit, and what it was made from."""
+
+    version: int
+    number: int
+    sources: Mapping[str, SourceVersion]
+
+    def next(self, entry: ViewEntry, sources: Mapping[str, SourceVersion], mode: str) -> Commit:
+        """The commit that follows this state."""
+        return commit_of(entry, self.number + 1, sources, mode)
+
+
+def commit_of(
+    entry: ViewEntry, number: int, sources: Mapping[str, SourceVersion], mode: str
+) -> Commit:
+    vector = {
+        name: {"version": source.version, "table": source.table_id}
+        for name, source in sources.items()
+    }
+    metadata: dict[str, object] = {"view": entry.name, "mode": mode, "sources": vector}
+    return Commit(entry.application, number, metadata)
+
+
+def consumed_of(version: int, commit: Commit) -> Consumed:
+    stored: Any = commit.metadata["sources"]
+    sources = {
+        name: SourceVersion(source["version"], source["table"]) for name, source in stored.items()
+    }
+    return Consumed(version, commit.number, sources)

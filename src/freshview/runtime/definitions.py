@@ -1,0 +1,195 @@
+"""From a stored definition to a strategy: Spark analyzes the query over stand-ins of the sources."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from freshview.algebra.relations import Relation
+from freshview.algebra.schema import Attribute
+from freshview.errors import (
+    DefinitionRejected,
+    DefinitionUnavailable,
+    InvalidColumn,
+    ViewNotMaintainable,
+)
+from freshview.frontend.catalyst import definition_session, import_dataframe, import_sql, stand_in
+from freshview.frontend.reasons import refusals
+from freshview.planner.strategy import Strategy, strategy
+from freshview.runtime.catalog import Catalog, Entry, ViewEntry
+from freshview.runtime.sources import Sources
+
+if TYPE_CHECKING:
+    from freshview.runtime.warehouse import Warehouse
+
+TableReader = Callable[[str], DataFrame]
+ViewFunction = Callable[..., DataFrame]
+
+reading: ContextVar[TableReader | None] = ContextVar("reading", default=None)
+"""How ``Warehouse.table`` reads while a view's function runs: stand-ins, or pinned versions."""
+
+_NOT_IN_DELTA = set(" ,;{}()\n\t=")
+
+
+@contextmanager
+def tables_read_by(reader: TableReader) -> Iterator[None]:
+    token = reading.set(reader)
+    try:
+        yield
+    finally:
+        reading.reset(token)
+
+
+class Definitions:
+    """The strategies of a warehouse's views, analyzed once per process and definition."""
+
+    def __init__(
+        self, spark: Callable[[], SparkSession], catalog: Catalog, sources: Sources
+    ) -> None:
+        self._spark = spark
+        self._catalog = catalog
+        self._sources = sources
+        self._session: SparkSession | None = None
+        self._stand_ins: dict[str, str] = {}
+        self._strategies: dict[str, tuple[tuple[str, ...], Strategy]] = {}
+        self.functions: dict[str, ViewFunction] = {}
+
+    def strategy(self, entry: ViewEntry, warehouse: Warehouse) -> Strategy:
+        """The strategy of a stored view; analyzed again when a source's schema changed."""
+        schemas = tuple(self._schema(name).json() for name in entry.sources)
+        cached = self._strategies.get(entry.id)
+        if cached is not None and cached[0] == schemas:
+            return cached[1]
+        if entry.sql is not None:
+            made = self.from_sql(entry.name, entry.sql)
+        else:
+            function = self.function(entry)
+            made = self.from_function(entry.name, function, warehouse)
+        self._strategies[entry.id] = (schemas, made)
+        return made
+
+    def from_sql(self, name: str, text: str) -> Strategy:
+        session = self._ready_session()
+        with _rejections(name):
+            relation = import_sql(session, text)
+        return _checked(name, relation)
+
+    def from_function(self, name: str, function: ViewFunction, warehouse: Warehouse) -> Strategy:
+        session = self._ready_session()
+
+        def read(table: str) -> DataFrame:
+            self._catalog.get(table)
+            return session.table(table)
+
+        with _rejections(name), tables_read_by(read):
+            relation = import_dataframe(call(function, warehouse))
+        return _checked(name, relation)
+
+    def function(self, entry: ViewEntry) -> ViewFunction:
+        """The Python function of a view: registered in this process, or imported by its name."""
+        if entry.name in self.functions:
+            return self.functions[entry.name]
+        assert entry.function is not None
+        module, _, name = entry.function.partition(":")
+        reason = "it was defined interactively, so no other process can import it"
+        if module != "__main__" and "<" not in name:
+            try:
+                found: object = importlib.import_module(module)
+                for part in name.split("."):
+                    found = getattr(found, part)
+            except (ImportError, AttributeError) as error:
+                reason = str(error)
+            else:
+                if entry.name in self.functions:
+                    return self.functions[entry.name]
+                if callable(found):
+                    return found
+        raise DefinitionUnavailable(name=entry.name, function=entry.function, reason=reason)
+
+    def _ready_session(self) -> SparkSession:
+        """The definition session, with a stand-in for every table and view as it is now."""
+        if self._session is None:
+            self._session = definition_session(self._spark(), {})
+        schemas = {entry.name: self._schema(entry.name) for entry in self._catalog}
+        for name in set(self._stand_ins) - set(schemas):
+            self._session.catalog.dropTempView(name)
+            del self._stand_ins[name]
+        for name, schema in schemas.items():
+            if self._stand_ins.get(name) != schema.json():
+                stand_in(self._session, name, schema).createOrReplaceTempView(name)
+                self._stand_ins[name] = schema.json()
+        return self._session
+
+    def _schema(self, name: str) -> StructType:
+        entry: Entry = self._catalog.get(name)
+        state = self._sources.state(name, self._sources.latest(name))
+        schema = StructType.fromJson(json.loads(state.schema_json))
+        if isinstance(entry, ViewEntry):
+            return StructType([schema[column] for column in entry.columns])
+        return schema
+
+
+def call(function: ViewFunction, warehouse: Warehouse) -> DataFrame:
+    """The DataFrame of a view function, which takes the warehouse or nothing."""
+    takes = len(inspect.signature(function).parameters)
+    return function(warehouse) if takes else function()
+
+
+def function_name(function: ViewFunction) -> str:
+    return f"{function.__module__}:{function.__qualname__}"
+
+
+@contextmanager
+def _rejections(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (AnalysisException, ParseException) as error:
+        raise DefinitionRejected(name=name, reason=_message(error)) from error
+
+
+def _message(error: PySparkException) -> str:
+    text = error.getMessage() or str(error)
+    return text.split(";\n")[0].strip().replace("\n", " ")
+
+
+def _checked(name: str, relation: Relation) -> Strategy:
+    for refusal in refusals(relation):
+        raise ViewNotMaintainable(
+            name=name,
+            subject=refusal.subject,
+            reason=refusal.code,
+            why=refusal.why,
+            do=refusal.do,
+        )
+    check_columns(name, relation.attributes)
+    return strategy(name, relation)
+
+
+def check_columns(name: str, attributes: tuple[Attribute, ...]) -> None:
+    """Column names that a Delta table can have, each once, none of ours."""
+    seen: dict[str, str] = {}
+    for attribute in attributes:
+        column = attribute.name
+        if column.startswith("__"):
+            raise InvalidColumn(name=name, column=column, reason="names with __ are freshview's own")
+        if _NOT_IN_DELTA & set(column) or not column:
+            reason = "a Delta column has no blanks and none of , ; { } ( ) = in its name"
+            raise InvalidColumn(name=name, column=column, reason=reason)
+        if column.lower() in seen:
+            raise InvalidColumn(name=name, column=column, reason="two columns have this name")
+        seen[column.lower()] = column
+
+
+def settings_of(spark: SparkSession, names: Mapping[str, object] | tuple[str, ...]) -> dict[str, str]:
+    """The session's settings that decide what a query means."""
+    found = {name: spark.conf.get(name, None) for name in names}
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,147 @@
+"""EXPLAIN: how a view is kept, and the stages of the refresh that is due now."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from freshview.planner.explain import OperatorLine, operator_lines, technique_text, view_text
+from freshview.planner.plan import RefreshPlan
+from freshview.planner.strategy import Strategy, Technique
+from freshview.reasons import Reason
+from freshview.runtime.catalog import ViewEntry
+from freshview.runtime.commit import Consumed, SourceVersion
+from freshview.runtime.incremental import row_count
+from freshview.runtime.parts import Parts
+
+if TYPE_CHECKING:
+    from freshview.runtime.refresh import Refresher
+
+_COLUMNS = ("operator", "technique", "formula", "state", "lookup", "rows")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The explanation of one view; ``str`` gives the text, ``to_json`` the same for programs."""
+
+    view: str
+    technique: str
+    policy: str
+    sources: tuple[str, ...]
+    algebra: str
+    assumed: bool
+    operators: tuple[tuple[str, tuple[OperatorLine, ...]], ...]
+    stages: tuple[str, ...]
+    reason: Reason | None = None
+    incremental_ms: float | None = None
+    full_ms: float | None = None
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    def __str__(self) -> str:
+        lines = [
+            self.view,
+            f"  technique  {self.technique}",
+            f"  policy     {self.policy}",
+            f"  reads      {', '.join(self.sources)}",
+            "",
+            "view",
+            *("  " + line for line in self.algebra.split("\n")),
+        ]
+        if self.reason is not None:
+            lines += ["", "not incremental", *("  " + x for x in str(self.reason).split("\n"))]
+        if self.operators:
+            lines += ["", "operators", *_operator_table(self.operators)]
+        due = "stages, if every source had one changed row" if self.assumed else "stages due now"
+        lines += ["", due, *(f"  {n} {stage}" for n, stage in enumerate(self.stages, start=1))]
+        if self.incremental_ms is not None:
+            lines.append(
+                f"  estimated {self.incremental_ms:.0f} ms; a recompute {self.full_ms:.0f} ms"
+            )
+        return "\n".join(lines)
+
+
+def explain(parts: Parts, refresher: Refresher, entry: ViewEntry) -> Explanation:
+    """Explain the refresh that is due; if nothing changed, one with a row changed in each source."""
+    strategy = parts.strategy(entry)
+    consumed = refresher.consumed(entry)
+    latest = {name: parts.sources.latest(name) for name in entry.sources}
+    vector = {
+        name: SourceVersion(version, consumed.sources[name].table_id)
+        for name, version in latest.items()
+    }
+    sources = tuple(_moved(name, consumed, latest[name]) for name in entry.sources)
+    if strategy.technique is Technique.FULL:
+        stage = f"recompute {entry.name} in full and overwrite it"
+        return Explanation(
+            entry.name,
+            technique_text(strategy),
+            entry.policy.value,
+            sources,
+            view_text(strategy),
+            False,
+            (),
+            (stage,),
+            strategy.reason,
+        )
+    plan, assumed = _plan(refresher, entry, strategy, consumed, vector)
+    return Explanation(
+        entry.name,
+        technique_text(strategy),
+        entry.policy.value,
+        sources,
+        view_text(strategy),
+        assumed,
+        tuple(operator_lines(plan)),
+        tuple(str(stage) for stage in plan.stages),
+        None,
+        plan.costs.incremental_ms,
+        plan.costs.full_ms,
+    )
+
+
+def _plan(
+    refresher: Refresher,
+    entry: ViewEntry,
+    strategy: Strategy,
+    consumed: Consumed,
+    vector: dict[str, SourceVersion],
+) -> tuple[RefreshPlan, bool]:
+    incremental = refresher.incremental
+    deltas = incremental.deltas(strategy, consumed, vector, {})
+    counts = {n: row_count(rows, incremental.limits.delta_rows) for n, rows in deltas.items()}
+    arrived = {name: count for name, count in counts.items() if count}
+    assumed = not arrived
+    if assumed:
+        arrived = dict.fromkeys(vector, 1)
+        vector = {n: SourceVersion(s.version + 1, s.table_id) for n, s in vector.items()}
+    change = incremental.change(strategy, frozenset(arrived))
+    assert change is not None
+    rows = {name: SourceVersion(consumed.sources[name].version, "") for name in vector}
+    plan = incremental.plan(entry, strategy, consumed, vector, arrived, change, sizes_at=rows)
+    return plan, assumed
+
+
+def _moved(name: str, consumed: Consumed, latest: int) -> str:
+    has = consumed.sources[name].version
+    return f"{name}@{has}" if has == latest else f"{name}@{has}→{latest}"
+
+
+def _operator_table(
+    operators: tuple[tuple[str, tuple[OperatorLine, ...]], ...],
+) -> list[str]:
+    """The lines of all parts under one heading, columns aligned."""
+    rows = [[getattr(line, c) for c in _COLUMNS] for _, lines in operators for line in lines]
+    widths = [max(len(cell) for cell in column) for column in zip(_COLUMNS, *rows, strict=True)]
+
+    def aligned(cells: list[str]) -> str:
+        padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+        return ("    " + "  ".join(padded)).rstrip()
+
+    lines = [aligned(list(_COLUMNS))]
+    for title, members in operators:
+        lines.append(f"  {title}")
+        lines += [aligned([getattr(line, c) for c in _COLUMNS]) for line in members]
+    return lines

@@ -1,0 +1,88 @@
+"""What a refresh does to a view's backing table, and what it hands to the views above."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's users know)
+
+from freshview.algebra.schema import EXTENT_COUNT_NAME
+from freshview.change_table.refresh_operator import KEEP_NAME, WAS_NAME, old_name
+from freshview.counting.refresh import CHANGE_NAME
+from freshview.planner.strategy import Strategy
+from freshview.storage.consolidate import consolidated
+from freshview.storage.interface import COUNT, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Rows to set, keys to delete, and the view's delta in its visible columns."""
+
+    upserts: Rows
+    deletes: Rows
+    delta: Rows
+
+
+def outcome(strategy: Strategy, touched: Rows) -> Outcome:
+    """Split the evaluated refresh operator into what is set, deleted and handed on."""
+    stored = [a.name for a in strategy.stored]
+    key = [a.name for a in strategy.key]
+    visible = [a.name for a in strategy.visible]
+    if isinstance(touched, pa.Table):
+        if strategy.is_counted:
+            return _counted(touched, stored, key, visible)
+        return _grouped(touched, stored, key, visible)
+    if strategy.is_counted:
+        return _counted_by_spark(touched, stored, key, visible)
+    return _grouped_by_spark(touched, stored, key, visible)
+
+
+def _counted(touched: pa.Table, stored: list[str], key: list[str], visible: list[str]) -> Outcome:
+    gone = pc.equal(touched[EXTENT_COUNT_NAME], 0)
+    delta = touched.select([*visible, CHANGE_NAME]).rename_columns([*visible, COUNT])
+    return Outcome(
+        touched.filter(pc.invert(gone)).select(stored), touched.filter(gone).select(key), delta
+    )
+
+
+def _grouped(touched: pa.Table, stored: list[str], key: list[str], visible: list[str]) -> Outcome:
+    keep, was = touched[KEEP_NAME], touched[WAS_NAME]
+    kept = touched.filter(keep)
+    before = touched.filter(was).select([old_name(i) for i in range(len(visible))])
+    delta = pa.concat_tables(
+        [
+            _with_count(kept.select(visible), 1),
+            _with_count(before.rename_columns(visible), -1).cast(
+                _with_count(kept.select(visible), 1).schema
+            ),
+        ]
+    )
+    deletes = touched.filter(pc.and_(was, pc.invert(keep))).select(key)
+    return Outcome(kept.select(stored), deletes, consolidated(delta))
+
+
+def _with_count(rows: pa.Table, count: int) -> pa.Table:
+    counts = pa.array([count] * rows.num_rows, pa.int64())
+    return rows.append_column(pa.field(COUNT, pa.int64()), counts)
+
+
+def _counted_by_spark(
+    touched: DataFrame, stored: list[str], key: list[str], visible: list[str]
+) -> Outcome:
+    gone = F.col(EXTENT_COUNT_NAME) == 0
+    delta = touched.select(*visible, F.col(CHANGE_NAME).alias(COUNT))
+    return Outcome(touched.where(~gone).select(stored), touched.where(gone).select(key), delta)
+
+
+def _grouped_by_spark(
+    touched: DataFrame, stored: list[str], key: list[str], visible: list[str]
+) -> Outcome:
+    keep, was = F.col(KEEP_NAME), F.col(WAS_NAME)
+    new = touched.where(keep).select(*visible, F.lit(1).cast("bigint").alias(COUNT))
+    renamed = [F.col(old_name(i)).alias(column) for i, column in enumerate(visible)]
+    old = touched.where(was).select(*renamed, F.lit(-1).cast("bigint").alias(COUNT))
+    deletes = touched.where(was & ~keep).select(key)
+    return Outcome(touched.where(keep).select(stored), deletes, new.unionAll(old))

@@ -1,0 +1,226 @@
+"""Refreshing views: pin the sources, then each view in order, one commit each, then the epoch."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from freshview.errors import FreshviewError, HistoryLost, NotFresh, NotIncremental
+from freshview.planner.plan import Limits
+from freshview.planner.strategy import Strategy, Technique
+from freshview.reasons import Reason
+from freshview.runtime.catalog import Policy, ViewEntry
+from freshview.runtime.commit import Consumed, SourceVersion, consumed_of
+from freshview.runtime.incremental import Handover, IncrementalRefresh, Preferred
+from freshview.runtime.lease import lease
+from freshview.runtime.parts import Parts
+from freshview.runtime.progress import progress
+from freshview.runtime.recompute import create, recompute
+from freshview.runtime.report import UNCHANGED, Report, ViewReport
+from freshview.runtime.view_graph import base_tables, refresh_order
+
+ASKED_FOR_FULL = Reason(
+    "POLICY_FULL",
+    "the view's policy or the command",
+    "a full recompute was asked for",
+    "set the policy to AUTO or INCREMENTAL",
+)
+
+
+@dataclass(slots=True)
+class Refresh:
+    """One refresh: the pinned versions, and what refreshed views hand to those above them."""
+
+    pinned: dict[str, SourceVersion]
+    handed: dict[str, Handover] = field(default_factory=dict)
+    reports: list[ViewReport] = field(default_factory=list)
+    source_rows: dict[str, int] = field(default_factory=dict)
+    identity: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+
+class Refresher:
+    """Refreshes the views of a warehouse."""
+
+    def __init__(self, parts: Parts, limits: Limits | None = None) -> None:
+        self.parts = parts
+        self.limits = limits or Limits()
+        self.incremental = IncrementalRefresh(parts, self.limits)
+        self._consumed: dict[str, tuple[int, Consumed]] = {}
+
+    def refresh(self, names: Iterable[str] | None = None, policy: Policy | None = None) -> Report:
+        """Bring views, and the views they read, to the newest versions of their tables."""
+        started = time.perf_counter()
+        parts = self.parts
+        order = refresh_order(parts.catalog, names)
+        run = Refresh(self._pin(base_tables(parts.catalog, order)))
+        wanted = None if names is None else set(names)
+        with progress(f"refreshing {len(order)} views", total=len(order)) as bar:
+            for entry in order:
+                bar.describe(f"refreshing {entry.name}")
+                chosen = policy if wanted is None or entry.name in wanted else None
+                try:
+                    self._view(entry, chosen or entry.policy, run)
+                except Exception as error:
+                    self._log_failure(entry, run, error)
+                    raise
+                bar.advance()
+        return self._recorded(run, started)
+
+    def create(self, entry: ViewEntry, strategy: Strategy, old: ViewEntry | None) -> Report:
+        """Compute a new view over views and tables that agree, and put it into the catalog."""
+        started = time.perf_counter()
+        parts = self.parts
+        below = refresh_order(parts.catalog, entry.sources)
+        names = dict.fromkeys((*base_tables(parts.catalog, [*below, entry]),))
+        run = Refresh(self._pin(names))
+        for view in below:
+            self._view(view, view.policy, run)
+        vector = {name: run.pinned[name] for name in entry.sources}
+        made = create(parts, entry, strategy, vector, run)
+        if old is None:
+            parts.catalog.add(entry)
+        else:
+            parts.catalog.replace(old, entry)
+        run.reports.append(made)
+        return self._recorded(run, started)
+
+    def _recorded(self, run: Refresh, started: float) -> Report:
+        """The epoch and the log of a refresh that changed something."""
+        for handover in run.handed.values():
+            handover.release()
+        changed = [report for report in run.reports if report.mode != UNCHANGED]
+        if not changed:
+            return Report(tuple(run.reports), _since(started), None)
+        views = {report.view: report.version for report in run.reports}
+        tables = {n: s.version for n, s in run.pinned.items() if n not in views}
+        epoch = self.parts.epochs.record(views, tables).number
+        self.parts.log.append(run.identity, changed, run.source_rows)
+        return Report(tuple(run.reports), _since(started), epoch)
+
+    def consumed(self, entry: ViewEntry) -> Consumed:
+        """What a view has consumed, by its own last commit."""
+        path = self.parts.catalog.path(entry)
+        version = self.parts.tables.latest(path)
+        cached = self._consumed.get(path)
+        if cached is not None and cached[0] == version:
+            return cached[1]
+        last = self.parts.tables.last_commit(path, entry.application)
+        if last is None:
+            raise NotFresh(name=entry.name)
+        consumed = consumed_of(version, last[1])
+        self._consumed[path] = (version, consumed)
+        return consumed
+
+    def pending(self, entry: ViewEntry) -> dict[str, tuple[int, int]]:
+        """The sources with changes that the view has not consumed: versions it has and newest."""
+        consumed = self.consumed(entry)
+        latest = {name: self.parts.sources.latest(name) for name in entry.sources}
+        return {
+            name: (consumed.sources[name].version, version)
+            for name, version in latest.items()
+            if consumed.sources[name].version != version
+        }
+
+    def _pin(self, names: Iterable[str]) -> dict[str, SourceVersion]:
+        """One version vector for the whole refresh, at whole transactions only."""
+        with self.parts.transactions.whole():
+            return {name: self._pinned(name) for name in names}
+
+    def _pinned(self, name: str) -> SourceVersion:
+        version = self.parts.sources.latest(name)
+        return SourceVersion(version, self.parts.tables.table_id(self.parts.sources.path(name)))
+
+    def _view(self, entry: ViewEntry, policy: Policy, run: Refresh) -> None:
+        parts = self.parts
+        with lease(parts.root / "_freshview" / "leases" / f"{entry.name}.lock"):
+            started = time.perf_counter()
+            try:
+                consumed = self.consumed(entry)
+            except (NotFresh, HistoryLost) as lost:
+                report = self._recreate(entry, policy, run, lost)
+            else:
+                vector = {name: run.pinned[name] for name in entry.sources}
+                if vector == consumed.sources and policy is not Policy.FULL:
+                    technique, version = entry.technique, consumed.version
+                    report = ViewReport(entry.name, UNCHANGED, technique, version, ms=_since(started))
+                else:
+                    report = self._changed(entry, policy, consumed, vector, run)
+        run.reports.append(report)
+        run.pinned[entry.name] = SourceVersion(
+            report.version, parts.tables.table_id(parts.catalog.path(entry))
+        )
+
+    def _changed(
+        self,
+        entry: ViewEntry,
+        policy: Policy,
+        consumed: Consumed,
+        vector: Mapping[str, SourceVersion],
+        run: Refresh,
+    ) -> ViewReport:
+        strategy = self.parts.strategy(entry)
+        reason = ASKED_FOR_FULL if policy is Policy.FULL else self._obstacle(strategy, consumed, vector)
+        if reason is None:
+            try:
+                return self.incremental.run(entry, strategy, consumed, vector, policy, run)
+            except HistoryLost as lost:
+                reason = _reason_of(lost)
+            except Preferred as preferred:
+                reason = preferred.reason
+        if policy is Policy.STRICT:
+            raise NotIncremental(name=entry.name, reason=reason.code, why=reason.why, do=reason.do)
+        return recompute(self.parts, entry, strategy, consumed, vector, reason, run)
+
+    def _obstacle(
+        self, strategy: Strategy, consumed: Consumed, vector: Mapping[str, SourceVersion]
+    ) -> Reason | None:
+        """Why no delta can be taken: no rule for the view, or a source that is another table now."""
+        if strategy.technique is Technique.FULL:
+            return strategy.reason
+        for name, source in vector.items():
+            before = consumed.sources.get(name)
+            if before is None or before.table_id != source.table_id:
+                return Reason(
+                    "SOURCE_REPLACED",
+                    name,
+                    "the table at its place is not the one the view was computed from",
+                    "nothing: after this recompute the view is incremental again",
+                )
+            if before.version > source.version:
+                return Reason(
+                    "SOURCE_WENT_BACK",
+                    name,
+                    f"the view has version {before.version}, the table is at {source.version}",
+                    "nothing: after this recompute the view is incremental again",
+                )
+        return None
+
+    def _recreate(
+        self, entry: ViewEntry, policy: Policy, run: Refresh, lost: FreshviewError
+    ) -> ViewReport:
+        """A view without a readable commit of its own is computed anew."""
+        reason = _reason_of(lost)
+        if policy is Policy.STRICT:
+            raise NotIncremental(name=entry.name, reason=reason.code, why=reason.why, do=reason.do)
+        vector = {name: run.pinned[name] for name in entry.sources}
+        path = self.parts.catalog.path(entry)
+        number = self.parts.tables.transaction_number(path, entry.application) or 0
+        before = Consumed(self.parts.tables.latest(path), number, {})
+        strategy = self.parts.strategy(entry)
+        return recompute(self.parts, entry, strategy, before, vector, reason, run)
+
+    def _log_failure(self, entry: ViewEntry, run: Refresh, error: Exception) -> None:
+        code = error.code if isinstance(error, FreshviewError) else type(error).__name__
+        failed = ViewReport(entry.name, "failed", entry.technique, -1, reason=code, why=str(error))
+        changed = [report for report in run.reports if report.mode != UNCHANGED]
+        self.parts.log.append(run.identity, [*changed, failed], run.source_rows, error=code)
+
+
+def _reason_of(error: FreshviewError) -> Reason:
+    return Reason(error.code, error.what, error.why, error.do)
+
+
+def _since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

@@ -1,0 +1,98 @@
+"""Rows of what views read, tables and other views alike, as plain bags.
+
+A counting view stores a row once with its number of copies; whoever reads it as a source gets the
+copies. Hidden columns of a view are never part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's users know)
+
+from freshview.algebra.schema import EXTENT_COUNT_NAME
+from freshview.runtime.catalog import Catalog, ViewEntry
+from freshview.storage.choose import Tables
+from freshview.storage.interface import COUNT, Rows, TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Sources by name, at versions of their own Delta tables."""
+
+    catalog: Catalog
+    tables: Tables
+
+    def path(self, name: str) -> str:
+        return self.catalog.path(self.catalog.get(name))
+
+    def latest(self, name: str) -> int:
+        return self.tables.latest(self.path(name))
+
+    def state(self, name: str, version: int) -> TableState:
+        return self.tables.state(self.path(name), version)
+
+    def changes(self, name: str, after: int, upto: int, columns: Sequence[str]) -> Rows:
+        """The source's delta in these columns, with signed counts."""
+        wanted = self._stored(name, columns)
+        rows = self.tables.changes(self.path(name), after, upto, wanted).rows
+        return _signed(rows, columns) if self._is_counted(name) else rows
+
+    def lookup(
+        self, name: str, version: int, columns: Sequence[str], key: str, keys: pa.Array
+    ) -> Rows:
+        """The source's rows whose key is among ``keys``; a DataFrame where they are too many."""
+        wanted = self._stored(name, columns)
+        rows = self.tables.lookup(self.path(name), version, wanted, key, keys).rows
+        return _copies(rows, columns) if self._is_counted(name) else rows
+
+    def scan(self, name: str, version: int, columns: Sequence[str] | None = None) -> DataFrame:
+        """The whole source, read by Spark."""
+        entry = self.catalog.get(name)
+        if columns is None and isinstance(entry, ViewEntry):
+            columns = entry.columns
+        wanted = None if columns is None else self._stored(name, columns)
+        rows = self.tables.spark.read(self.path(name), version, wanted)
+        if columns is None or not self._is_counted(name):
+            return rows
+        copied = _copies(rows, columns)
+        assert isinstance(copied, DataFrame)
+        return copied
+
+    def _is_counted(self, name: str) -> bool:
+        entry = self.catalog.get(name)
+        return isinstance(entry, ViewEntry) and entry.counted
+
+    def _stored(self, name: str, columns: Sequence[str]) -> list[str]:
+        return [*columns, EXTENT_COUNT_NAME] if self._is_counted(name) else list(columns)
+
+
+def _signed(rows: Rows, columns: Sequence[str]) -> Rows:
+    """A stored row with count 5 inserted is five rows inserted."""
+    if isinstance(rows, pa.Table):
+        signed = pc.multiply_checked(rows[EXTENT_COUNT_NAME], rows[COUNT])
+        return rows.select(list(columns)).append_column(COUNT, signed)
+    signed_count = (F.col(EXTENT_COUNT_NAME) * F.col(COUNT)).alias(COUNT)
+    return rows.select(*[F.col(_quoted(c)) for c in columns], signed_count)
+
+
+def _copies(rows: Rows, columns: Sequence[str]) -> Rows:
+    """Each stored row as often as its count says."""
+    if isinstance(rows, pa.Table):
+        counts = rows[EXTENT_COUNT_NAME].to_numpy()
+        plain = rows.select(list(columns))
+        if (counts == 1).all():
+            return plain
+        return plain.take(pa.array(np.repeat(np.arange(len(counts)), counts)))
+    copies = F.explode(F.sequence(F.lit(1).cast("bigint"), F.col(EXTENT_COUNT_NAME)))
+    kept = [F.col(_quoted(c)) for c in columns]
+    return rows.select(*kept, copies.alias("__copy")).select(*kept)
+
+
+def _quoted(column: str) -> str:
+    return "`" + column.replace("`", "``") + "`"

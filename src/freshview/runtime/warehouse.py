@@ -1,0 +1,308 @@
+"""A warehouse: a folder of tables and views, and the object through which they are used."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from freshview.errors import DefinitionChanged, UnknownEpoch
+from freshview.frontend.catalyst import COPIED_SETTINGS
+from freshview.planner.plan import Limits
+from freshview.planner.strategy import Strategy, Technique
+from freshview.runtime.catalog import Catalog, Policy, TableEntry, ViewEntry, check_name
+from freshview.runtime.check import CheckResult, compare, repair
+from freshview.runtime.definitions import (
+    Definitions,
+    ViewFunction,
+    call,
+    function_name,
+    reading,
+    settings_of,
+    tables_read_by,
+)
+from freshview.runtime.epochs import Epochs
+from freshview.runtime.evaluation import Evaluator
+from freshview.runtime.explanation import Explanation, explain
+from freshview.runtime.named_tables import session_with
+from freshview.runtime.parts import Parts
+from freshview.runtime.progress import progress
+from freshview.runtime.refresh import Refresher
+from freshview.runtime.refresh_log import RefreshLog
+from freshview.runtime.report import Report
+from freshview.runtime.session import spark_session
+from freshview.runtime.sources import Sources
+from freshview.runtime.status import ViewStatus, status_of
+from freshview.runtime.transactions import TableChanges, Transactions
+from freshview.storage.choose import Tables
+
+
+class Warehouse:
+    """Tables, views and their refresh. Open one with ``freshview.open``."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        spark: SparkSession | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.root = Path(path).absolute()
+        self.catalog = Catalog(self.root)
+        self.catalog.load()
+        self._given_spark = spark
+        tables = Tables(lambda: self.spark)
+        sources = Sources(self.catalog, tables)
+        self._definitions = Definitions(lambda: self.spark, self.catalog, sources)
+        self.parts = Parts(
+            self.root,
+            self.catalog,
+            tables,
+            sources,
+            Evaluator(lambda: self.spark),
+            Epochs(self.root),
+            RefreshLog(str(self.root / "_freshview" / "refresh_log"), tables.native),
+            Transactions(self.root, tables, sources.path),
+            lambda: self.spark,
+            lambda entry: self._definitions.strategy(entry, self),
+        )
+        self._refresher = Refresher(self.parts, limits)
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The Spark session; started on first use unless one was given."""
+        return self._given_spark or spark_session()
+
+    # Tables
+
+    def register(self, name: str, path: str | Path | None = None, *, table: str | None = None) -> None:
+        """Make an existing Delta table known, by its path or its name in Spark's catalog."""
+        if table is not None:
+            path = _location(self.spark, table)
+        assert path is not None, "register needs a path or a catalog name"
+        resolved = Path(path).absolute() if "://" not in str(path) else path
+        self.parts.tables.state(str(resolved))
+        stored = str(resolved)
+        if isinstance(resolved, Path) and resolved.is_relative_to(self.root):
+            stored = str(resolved.relative_to(self.root))
+        self.catalog.add(TableEntry(name, stored))
+
+    def create_table(self, name: str, rows: Any, *, partition_by: Iterable[str] = ()) -> None:
+        """Write rows (Arrow, pandas, Spark or a schema) as a new table of the warehouse."""
+        check_name(name)
+        path = self.root / "tables" / name
+        if isinstance(rows, DataFrame):
+            self.parts.tables.spark.create(str(path), rows, partition_by=tuple(partition_by))
+        else:
+            if not isinstance(rows, pa.Table | pa.Schema):
+                rows = pa.Table.from_pandas(rows, preserve_index=False)
+            self.parts.tables.native.create(str(path), rows, partition_by=tuple(partition_by))
+        self.register(name, path)
+
+    def table(self, name: str) -> DataFrame:
+        """A table or view as a DataFrame; inside a view's function, what the definition reads."""
+        reader = reading.get()
+        if reader is not None:
+            return reader(name)
+        return self.parts.sources.scan(name, self.parts.sources.latest(name))
+
+    def apply(self, changes: Mapping[str, TableChanges]) -> dict[str, int]:
+        """Change several tables as one transaction; a refresh sees all of it or nothing."""
+        return self.parts.transactions.apply(changes)
+
+    # Views
+
+    def create_view(
+        self,
+        name: str,
+        query: str,
+        *,
+        policy: Policy | str = Policy.AUTO,
+        replace_existing: bool = False,
+        comment: str | None = None,
+    ) -> Report:
+        """Define a view by SQL text and compute it."""
+        strategy = self._definitions.from_sql(name, query)
+        return self._create(name, strategy, policy, replace_existing, comment, sql=query)
+
+    def view(
+        self,
+        function: ViewFunction | None = None,
+        *,
+        name: str | None = None,
+        policy: Policy | str = Policy.AUTO,
+        replace: bool = False,
+    ) -> Any:
+        """Define a view by a function that returns a DataFrame; usable as a decorator.
+
+        The function is stored by name. Running the definition again finds the view and only checks
+        that it still is the same one.
+        """
+        if function is None:
+            return lambda given: self.view(given, name=name, policy=policy, replace=replace)
+        view = name or function.__name__
+        self.catalog.load()
+        strategy = self._definitions.from_function(view, function, self)
+        self._definitions.functions[view] = function
+        if view in self.catalog and not replace:
+            self._same_definition(self.catalog.view(view), strategy, function)
+        else:
+            stored = function_name(function)
+            self._create(view, strategy, policy, replace, None, function=stored)
+        return function
+
+    def drop_view(self, name: str) -> None:
+        """Forget a view and remove its content."""
+        self.catalog.load()
+        entry = self.catalog.view(name)
+        self.catalog.remove(name)
+        self._forget(entry)
+
+    def set_policy(self, name: str, policy: Policy | str) -> None:
+        self.catalog.load()
+        self.catalog.set_policy(name, Policy(policy))
+
+    def refresh(self, *names: str, policy: Policy | str | None = None, full: bool = False) -> Report:
+        """Bring the named views, or all, to the newest state of their tables."""
+        self.catalog.load()
+        for name in names:
+            self.catalog.view(name)
+        chosen = Policy.FULL if full else None if policy is None else Policy(policy)
+        return self._refresher.refresh(names or None, chosen)
+
+    def read(self, name: str, *, epoch: int | None = None) -> DataFrame:
+        """A view's rows as of its last refresh, or as of an epoch."""
+        self.catalog.load()
+        if epoch is None:
+            return self.parts.sources.scan(name, self.parts.sources.latest(name))
+        found = self.parts.epochs.read(epoch)
+        versions = {} if found is None else {**found.tables, **found.views}
+        if name not in versions:
+            known = ", ".join(map(str, self.parts.epochs.numbers())) or "none"
+            raise UnknownEpoch(epoch=epoch, name=name, known=known)
+        return self.parts.sources.scan(name, versions[name])
+
+    def check(
+        self, name: str, *, sample: float | None = None, repair_groups: bool = False
+    ) -> CheckResult:
+        """Compare a view with its definition, evaluated at the versions it was computed from."""
+        self.catalog.load()
+        entry = self.catalog.view(name)
+        strategy = self.parts.strategy(entry)
+        consumed = self._refresher.consumed(entry)
+        versions = {n: s.version for n, s in consumed.sources.items()}
+        with progress(f"checking {name}"):
+            expected = self._evaluate_at(entry, versions)
+            actual = self.parts.sources.scan(name, consumed.version)
+            result = compare(entry, strategy, consumed, expected, actual, sample)
+            if not repair_groups:
+                return result
+            if strategy.technique is Technique.FULL:
+                if not result.ok:
+                    self.refresh(name, full=True)
+                return replace(result, repaired=result.missing + result.extra)
+            return replace(result, repaired=repair(self.parts, entry, strategy, consumed))
+
+    def explain(self, name: str) -> Explanation:
+        """How a view is kept and what the next refresh would do."""
+        self.catalog.load()
+        return explain(self.parts, self._refresher, self.catalog.view(name))
+
+    def status(self) -> tuple[ViewStatus, ...]:
+        """Each view's policy, freshness and last refresh."""
+        self.catalog.load()
+        return tuple(status_of(self.parts, self._refresher, view) for view in self.catalog.views())
+
+    def sql(self, text: str) -> Any:
+        """Run a statement: those on materialized views here, everything else by Spark."""
+        from freshview.runtime.statements import run_statement
+
+        self.catalog.load()
+        return run_statement(self, text)
+
+    def _create(
+        self,
+        name: str,
+        strategy: Strategy,
+        policy: Policy | str,
+        replace_existing: bool,
+        comment: str | None,
+        *,
+        sql: str | None = None,
+        function: str | None = None,
+    ) -> Report:
+        check_name(name)
+        self.catalog.load()
+        old = self.catalog.view(name) if replace_existing and name in self.catalog else None
+        identity = uuid.uuid4().hex
+        entry = ViewEntry(
+            name,
+            identity,
+            f"views/{name}-{identity[:8]}",
+            strategy.sources,
+            tuple(a.name for a in strategy.visible),
+            strategy.is_counted,
+            strategy.technique.value,
+            Policy(policy),
+            sql,
+            function,
+            comment,
+            settings_of(self.spark, COPIED_SETTINGS),
+        )
+        with progress(f"computing {name}"):
+            report = self._refresher.create(entry, strategy, old)
+        if old is not None:
+            self._forget(old)
+        return report
+
+    def _same_definition(
+        self, entry: ViewEntry, strategy: Strategy, function: ViewFunction
+    ) -> None:
+        columns = tuple(a.name for a in strategy.visible)
+        reason = None
+        if entry.sql is not None:
+            reason = "the stored view is defined by SQL text"
+        elif (columns, strategy.sources) != (entry.columns, entry.sources):
+            reason = f"it reads {strategy.sources} and has the columns {columns}"
+        if reason is not None:
+            raise DefinitionChanged(
+                name=entry.name, function=function_name(function), reason=reason
+            )
+
+    def _forget(self, entry: ViewEntry) -> None:
+        self.parts.evaluator.forget(entry.name)
+        shutil.rmtree(self.catalog.path(entry), ignore_errors=True)
+
+    def _evaluate_at(self, entry: ViewEntry, versions: Mapping[str, int]) -> DataFrame:
+        """The definition itself, not our algebra of it, over pinned versions."""
+
+        def read(table: str) -> DataFrame:
+            return self.parts.sources.scan(table, versions[table])
+
+        if entry.sql is None:
+            with tables_read_by(read):
+                return call(self._definitions.function(entry), self)
+        named = {name: read(name) for name in versions}
+        return session_with(self.spark, named, entry.settings).sql(entry.sql)
+
+
+def _location(spark: SparkSession, table: str) -> str:
+    """The folder of a Delta table in Spark's catalog."""
+    detail = spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]
+    location = str(detail["location"])
+    return location.removeprefix("file://").removeprefix("file:")
+
+
+def open_warehouse(
+    path: str | Path, spark: SparkSession | None = None, *, create: bool = True
+) -> Warehouse:
+    """Open a warehouse folder, making it one if it is none yet and ``create`` allows it."""
+    if create:
+        Catalog.create(Path(path).absolute())
+    return Warehouse(path, spark)
