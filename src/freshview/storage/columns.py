@@ -164,5 +164,5 @@ def _conformed_map(array: pa.Array, spark_type: Any, target: pa.DataType) -> pa.
 
 
 def _unsliced(array: pa.Array) -> pa.Array:
-    # from_arrays refuses a mask together with sliced offsets; concatenating one array copies it.
-    return pa.concat_arrays([array]) if array.offset else array
+    # from_arrays refuses a mask together with sliced offsets; taking all copies.
+    return array.take(pa.array(range(len(array)), pa.int64())) if array.offset else array

@@ -9,6 +9,7 @@ when log cleanup has removed it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,8 @@ class DataFile:
     partition: tuple[tuple[str, str | None], ...]
     vector: Vector | None
     size: int
+    rows: int | None = None
+    """How many rows the file holds, where the log says so."""
     complete: bool = True
     """False where a writer left the partition values out (allowed for removed files)."""
 
@@ -155,6 +158,12 @@ def find_commit(
     )
 
 
+def _row_count(statistics: str | None) -> int | None:
+    # Statistics can be long, and only one number of them is wanted.
+    found = re.search(r'"numRecords"\s*:\s*(\d+)', statistics or "")
+    return int(found.group(1)) if found else None
+
+
 def _data_file(action: Mapping[str, Any]) -> DataFile:
     vector = action.get("deletionVector")
     partition = action.get("partitionValues")
@@ -163,5 +172,6 @@ def _data_file(action: Mapping[str, Any]) -> DataFile:
         tuple(sorted((partition or {}).items())),
         Vector.of_action(vector) if vector else None,
         int(action.get("size") or 0),
+        _row_count(action.get("stats")),
         partition is not None,
     )

@@ -74,6 +74,13 @@ _HARMLESS = {
 }
 
 
+_PARTITIONS = {
+    "timestamp": TIMESTAMP_PARTITION,
+    "binary": BINARY_PARTITION,
+    "decimal": DECIMAL_PARTITION,
+}
+
+
 def features_of(
     schema_json: str,
     configuration: Mapping[str, str],
@@ -158,9 +165,5 @@ def _of_field(field: Mapping[str, Any], depth: int, partitions: Sequence[str]) -
     if kind == "timestamp":
         yield TIMESTAMP
     if depth == 0 and field["name"] in partitions:
-        if kind == "timestamp":
-            yield TIMESTAMP_PARTITION
-        if kind == "binary":
-            yield BINARY_PARTITION
-        if isinstance(kind, str) and kind.startswith("decimal"):
-            yield DECIMAL_PARTITION
+        family = str(kind).split("(")[0]
+        yield from filter(None, [_PARTITIONS.get(family)])

@@ -24,9 +24,11 @@ from freshview.errors import (
     TableMissing,
     TooManyRows,
 )
+from freshview.storage.commit_files import DataFile
 from freshview.storage.consolidate import consolidated, spark_identity
 from freshview.storage.features import features_of
 from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_number
+from freshview.storage.native_changes import ChangedFiles
 from freshview.storage.native_match import keys_for
 from freshview.storage.plain_arrow import fitted, nullable_schema, to_arrow
 
@@ -99,6 +101,16 @@ class MemoryStorage:
             counts = pa.repeat(pa.scalar(sign, pa.int64()), rows.num_rows)
             parts.append(rows.append_column(pa.field(COUNT, pa.int64()), counts))
         return consolidated(pa.concat_tables(parts))
+
+    def measure_changes(self, path: str, after: int, upto: int) -> ChangedFiles:
+        """What a storage with files would read: both versions."""
+        sizes = [(version, self._rows(path, version)) for version in (after, upto)]
+        files = [
+            (DataFile(str(version), (), None, rows.nbytes, rows.num_rows), 1)
+            for version, rows in sizes
+            if after != upto
+        ]
+        return ChangedFiles((), tuple(files))
 
     def lookup(
         self,

@@ -48,6 +48,14 @@ class ChangedFiles:
         return len(self.feed) + len({file.path for file, _ in self.net})
 
     @property
+    def rows(self) -> int | None:
+        """At most how many rows have to be read; None when a file does not say."""
+        counts = [file.rows for file in (*self.feed, *(file for file, _ in self.net))]
+        if any(count is None for count in counts):
+            return None
+        return sum(count for count in counts if count is not None)
+
+    @property
     def bytes(self) -> int:
         """How large they are together."""
         return sum(f.size for f in self.feed) + sum(f.size for f, _ in self.net)

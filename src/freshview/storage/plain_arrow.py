@@ -79,6 +79,14 @@ def _nullable(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def unsliced(table: pa.Table) -> pa.Table:
+    """The same rows without slices of nested arrays, which PySpark's Arrow import cannot take."""
+    nested = [column for column in table.columns if pa.types.is_nested(column.type)]
+    if not any(chunk.offset for column in nested for chunk in column.chunks):
+        return table
+    return table.take(pa.array(range(table.num_rows), pa.int64()))
+
+
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The table's columns in the order and types of `schema`; raises ValueError with the reason.
 

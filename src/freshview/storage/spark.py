@@ -40,7 +40,7 @@ from freshview.storage.delta_log import DeltaLogs, Snapshot, files_by_identity
 from freshview.storage.features import CHANGE_DATA_FEED, COLLATION, VARIANT, features_of
 from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_number
 from freshview.storage.native_match import in_type
-from freshview.storage.plain_arrow import fitted, nullable_schema, plain_schema
+from freshview.storage.plain_arrow import fitted, nullable_schema, plain_schema, unsliced
 
 _DELETED = "__freshview_deleted"
 _KIND = "_change_type"
@@ -368,7 +368,7 @@ class SparkStorage:
 
         The schema is given: an inferred one reads zone-less timestamps in the session's zone.
         """
-        plain = table.cast(plain_schema(table.schema))
+        plain = unsliced(table.cast(plain_schema(table.schema)))
         return self._spark.createDataFrame(plain, schema)
 
     def _merge_source(
