@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from freshview.planner.explain import operator_lines
+from freshview.planner.explain import operator_text
 from tests.goldens import check_golden
 from tests.planner.test_plan import plan_for
 
 
 def _text(changed: dict[str, int]) -> str:
     plan = plan_for(changed)
-    lines = []
-    for title, members in operator_lines(plan):
-        lines.append(title)
-        for line in members:
-            lines += [
-                f"  {line.operator}",
-                f"    technique {line.technique}; formula {line.formula}",
-                f"    state {line.state or '-'}; lookup {line.lookup or '-'}; rows {line.rows}",
-            ]
-    lines += ["stages", *(f"  {stage}" for stage in plan.stages)]
+    lines = [*operator_text(plan), "stages", *(f"  {stage}" for stage in plan.stages)]
     return "\n".join(lines)
 
 

@@ -15,7 +15,7 @@ from freshview.algebra.relations import (
 )
 from freshview.algebra.render import describe, names, render
 from freshview.algebra.traverse import children, scans, walk
-from freshview.planner.lookups import Term
+from freshview.planner.lookups import Term, is_spj, probe_text
 from freshview.planner.plan import RefreshPlan
 from freshview.planner.stages import LookUpRows, ReadChanges, ReadStored, ScanRows
 from freshview.planner.strategy import Strategy, Technique
@@ -102,8 +102,18 @@ def _term_lines(
 def _lookup_text(stage: LookUpRows | ScanRows) -> str:
     if isinstance(stage, ScanRows):
         return "none: Spark scans it"
-    probe = stage.probes[0]
-    return f"{probe.key.name} ∈ {probe.source.name}"
+    return probe_text(stage.leaf, stage.probes[0])
+
+
+def operator_text(plan: RefreshPlan) -> Iterator[str]:
+    """The operators as lines of text, narrow enough for a terminal."""
+    for title, lines in operator_lines(plan):
+        yield title
+        for line in lines:
+            yield f"  {line.operator}"
+            yield f"      {line.technique}: {line.formula}"
+            details = [("reads", line.state), ("by", line.lookup), ("rows", line.rows)]
+            yield "      " + "; ".join(f"{name} {text}" for name, text in details if text)
 
 
 def _top_lines(plan: RefreshPlan, total: int) -> Iterator[OperatorLine]:
@@ -147,7 +157,7 @@ def _subtree(change: Relation, term: Term) -> Relation:
         leaves = [leaf for leaf in walk(node) if isinstance(leaf, Scan | Changes)]
         deltas = [leaf for leaf in leaves if isinstance(leaf, Changes)]
         own = all(leaf.term == term.number for leaf in leaves if isinstance(leaf, Scan))
-        if deltas == [term.delta] and own and set(_scans(term)) == set(leaves) - {term.delta}:
+        if is_spj(node) and deltas == [term.delta] and own and set(_scans(term)) == set(leaves) - {term.delta}:
             return node
     raise AssertionError("every term is part of its change expression")
 

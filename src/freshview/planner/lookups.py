@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from freshview.algebra.expressions import Call, Expression, conjuncts, equality
-from freshview.algebra.relations import Changes, Join, Relation, Scan, Select, Union
+from freshview.algebra.relations import Changes, Join, Project, Relation, Scan, Select, Values
 from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import children, scans, transform_up, walk, with_children
 
@@ -26,11 +26,17 @@ class Probe:
 
     key: Attribute
     source: Attribute
+    source_table: str
     null_safe: bool
 
 
 Probes = tuple[Probe, ...]
 Classes = dict[Attribute, frozenset[Attribute]]
+
+
+def probe_text(leaf: Scan, probe: Probe) -> str:
+    """``orders.o_orderkey ∈ Δlineitem.l_orderkey``"""
+    return f"{leaf.table}.{probe.key.name} ∈ {probe.source_table}.{probe.source.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ def separate(change: Relation) -> tuple[Relation, tuple[Term, ...]]:
         changed = [leaf for leaf in walk(node) if isinstance(leaf, Changes)]
         if not changed:
             return node
-        if len(changed) == 1 and not any(isinstance(part, Union) for part in walk(node)):
+        if len(changed) == 1 and is_spj(node):
             number = len(terms) + 1
             numbered = _numbered(node, number)
             terms.append(Term(number, changed[0], tuple(_outwards(numbered, changed[0]))))
@@ -66,6 +72,12 @@ def separate(change: Relation) -> tuple[Relation, tuple[Term, ...]]:
         return with_children(node, tuple(visit(child) for child in children(node)))
 
     return visit(change), tuple(terms)
+
+
+def is_spj(relation: Relation) -> bool:
+    """Whether only selections, projections and joins occur, so that conditions hold for every row."""
+    spj = Project | Select | Join | Scan | Changes | Values
+    return all(isinstance(node, spj) for node in walk(relation))
 
 
 def _numbered(term: Relation, number: int) -> Relation:
@@ -77,7 +89,7 @@ def _numbered(term: Relation, number: int) -> Relation:
 def _outwards(term: Relation, delta: Changes) -> Iterator[LookUp]:
     """The leaves in an order in which each can be probed by what is known, others last."""
     classes, strict = _equal_attributes(term)
-    known = set(delta.columns)
+    known = {attribute: f"Δ{delta.table}" for attribute in delta.columns}
     waiting = list(scans(term))
     while waiting:
         found = next(((leaf, p) for leaf in waiting if (p := _probes(leaf, known, classes, strict))), None)
@@ -87,15 +99,21 @@ def _outwards(term: Relation, delta: Changes) -> Iterator[LookUp]:
         leaf, probes = found
         yield LookUp(leaf, probes)
         waiting.remove(leaf)
-        known.update(leaf.attributes)
+        known.update(dict.fromkeys(leaf.attributes, leaf.table))
 
 
-def _probes(leaf: Scan, known: set[Attribute], classes: Classes, strict: set[Attribute]) -> Probes:
+def _probes(
+    leaf: Scan, known: dict[Attribute, str], classes: Classes, strict: set[Attribute]
+) -> Probes:
     return tuple(
-        Probe(attribute, source, null_safe=not classes[attribute] & strict)
+        Probe(attribute, source, known[source], null_safe=not classes[attribute] & strict)
         for attribute in leaf.attributes
-        for source in sorted(classes.get(attribute, frozenset()) & known, key=lambda a: a.id)
+        for source in sorted(classes.get(attribute, frozenset()) & known.keys(), key=_by_id)
     )
+
+
+def _by_id(attribute: Attribute) -> int:
+    return attribute.id
 
 
 def _equal_attributes(term: Relation) -> tuple[Classes, set[Attribute]]:

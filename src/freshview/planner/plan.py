@@ -22,6 +22,7 @@ from freshview.planner.stages import (
     Stage,
 )
 from freshview.planner.strategy import Strategy
+from freshview.rewrite.merge_projections import merge_projections
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def change_plan(strategy: Strategy, changed: frozenset[str]) -> ChangePlan | Non
     change = strategy.change(changed)
     if change is None:
         return None
-    relation, terms = separate(change)
+    relation, terms = separate(merge_projections(change))
     whole = strategy.refreshed(relation)
     new = numbering(relation)
     columns = tuple(new.attribute(f"c{a.id}", a.type, a.nullable) for a in relation.attributes)

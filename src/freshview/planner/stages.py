@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from freshview.algebra.relations import Changes, Relation, Scan, State
-from freshview.planner.lookups import Probes
+from freshview.algebra.relations import Relation, Scan, State
+from freshview.planner.lookups import Probes, probe_text
 from freshview.reasons import Reason
 
 
@@ -34,10 +34,9 @@ class LookUpRows:
     expected: int
 
     def __str__(self) -> str:
-        probe = self.probes[0]
         return (
-            f"look up {self.leaf.table} {_state(self.leaf)} (version {self.version})"
-            f" by {probe.key.name} among the values of {probe.source.name}: ≈ {self.expected} rows"
+            f"look up {self.leaf.table} {_state(self.leaf)} (version {self.version}) where"
+            f" {probe_text(self.leaf, self.probes[0])}: ≈ {self.expected} rows"
         )
 
 
@@ -134,11 +133,6 @@ Stage = (
     | Advance
     | Recompute
 )
-
-
-def changes_leaf(stage: ReadChanges, leaf: Changes) -> bool:
-    """Whether a changed leaf is fed by this stage."""
-    return leaf.table == stage.source
 
 
 def _state(leaf: Scan) -> str:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from freshview.planner.explain import OperatorLine, operator_lines, technique_text, view_text
+from freshview.planner.explain import operator_text, technique_text, view_text
 from freshview.planner.plan import RefreshPlan
 from freshview.planner.strategy import Strategy, Technique
 from freshview.reasons import Reason
@@ -17,8 +17,6 @@ from freshview.runtime.parts import Parts
 
 if TYPE_CHECKING:
     from freshview.runtime.refresh import Refresher
-
-_COLUMNS = ("operator", "technique", "formula", "state", "lookup", "rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class Explanation:
     sources: tuple[str, ...]
     algebra: str
     assumed: bool
-    operators: tuple[tuple[str, tuple[OperatorLine, ...]], ...]
+    operators: tuple[str, ...]
     stages: tuple[str, ...]
     reason: Reason | None = None
     incremental_ms: float | None = None
@@ -53,7 +51,7 @@ class Explanation:
         if self.reason is not None:
             lines += ["", "not incremental", *("  " + x for x in str(self.reason).split("\n"))]
         if self.operators:
-            lines += ["", "operators", *_operator_table(self.operators)]
+            lines += ["", "operators", *("  " + line for line in self.operators)]
         due = "stages, if every source had one changed row" if self.assumed else "stages due now"
         lines += ["", due, *(f"  {n} {stage}" for n, stage in enumerate(self.stages, start=1))]
         if self.incremental_ms is not None:
@@ -94,7 +92,7 @@ def explain(parts: Parts, refresher: Refresher, entry: ViewEntry) -> Explanation
         sources,
         view_text(strategy),
         assumed,
-        tuple(operator_lines(plan)),
+        tuple(operator_text(plan)),
         tuple(str(stage) for stage in plan.stages),
         None,
         plan.costs.incremental_ms,
@@ -128,20 +126,3 @@ def _moved(name: str, consumed: Consumed, latest: int) -> str:
     has = consumed.sources[name].version
     return f"{name}@{has}" if has == latest else f"{name}@{has}→{latest}"
 
-
-def _operator_table(
-    operators: tuple[tuple[str, tuple[OperatorLine, ...]], ...],
-) -> list[str]:
-    """The lines of all parts under one heading, columns aligned."""
-    rows = [[getattr(line, c) for c in _COLUMNS] for _, lines in operators for line in lines]
-    widths = [max(len(cell) for cell in column) for column in zip(_COLUMNS, *rows, strict=True)]
-
-    def aligned(cells: list[str]) -> str:
-        padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
-        return ("    " + "  ".join(padded)).rstrip()
-
-    lines = [aligned(list(_COLUMNS))]
-    for title, members in operators:
-        lines.append(f"  {title}")
-        lines += [aligned([getattr(line, c) for c in _COLUMNS]) for line in members]
-    return lines

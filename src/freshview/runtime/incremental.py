@@ -123,7 +123,7 @@ class IncrementalRefresh:
         rows_in = sum(counts.values())
         if change is None:
             commit = consumed.next(entry, vector, ADVANCED)
-            version = self.parts.tables.append(self.parts.catalog.path(entry), None, commit)
+            version, _ = self.parts.tables.append(self.parts.catalog.path(entry), None, commit)
             spent = (time.perf_counter() - started) * 1000
             return ViewReport(
                 entry.name, ADVANCED, entry.technique, version, rows_in=rows_in, ms=spent
@@ -286,10 +286,10 @@ class IncrementalRefresh:
         path = self.parts.catalog.path(work.entry)
         tables = self.parts.tables
         if not stage.by_key:
-            rows = tables.read(path, stage.version, columns).rows
+            rows = tables.read(path, stage.version, columns)[0]
         elif isinstance(work.changed_rows, pa.Table):
             key, keys = _stored_probe(work.change, work.strategy, work.changed_rows)
-            rows = tables.lookup(path, stage.version, columns, key, keys).rows
+            rows = tables.lookup(path, stage.version, columns, key, keys)[0]
         else:
             rows = tables.spark.read(path, stage.version, columns)
         if isinstance(rows, pa.Table):
@@ -318,7 +318,7 @@ class IncrementalRefresh:
         commit = consumed.next(work.entry, vector, INCREMENTAL)
         key = [a.name for a in work.strategy.key]
         path = self.parts.catalog.path(work.entry)
-        version = self.parts.tables.apply(path, key, result.upserts, result.deletes, commit)
+        version, _ = self.parts.tables.apply(path, key, result.upserts, result.deletes, commit)
         frames = tuple(work.cached)
         run.handed[work.entry.name] = Handover(
             consumed.version, version, result.delta, lambda: [f.unpersist() for f in frames]

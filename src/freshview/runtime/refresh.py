@@ -130,7 +130,7 @@ class Refresher:
 
     def _pinned(self, name: str) -> SourceVersion:
         version = self.parts.sources.latest(name)
-        return SourceVersion(version, self.parts.tables.table_id(self.parts.sources.path(name)))
+        return SourceVersion(version, self.parts.sources.state(name, version).table_id)
 
     def _view(self, entry: ViewEntry, policy: Policy, run: Refresh) -> None:
         parts = self.parts
@@ -149,7 +149,7 @@ class Refresher:
                     report = self._changed(entry, policy, consumed, vector, run)
         run.reports.append(report)
         run.pinned[entry.name] = SourceVersion(
-            report.version, parts.tables.table_id(parts.catalog.path(entry))
+            report.version, parts.sources.state(entry.name, report.version).table_id
         )
 
     def _changed(
@@ -206,7 +206,7 @@ class Refresher:
             raise NotIncremental(name=entry.name, reason=reason.code, why=reason.why, do=reason.do)
         vector = {name: run.pinned[name] for name in entry.sources}
         path = self.parts.catalog.path(entry)
-        number = self.parts.tables.transaction_number(path, entry.application) or 0
+        number = self.parts.tables.number(path, entry.application) or 0
         before = Consumed(self.parts.tables.latest(path), number, {})
         strategy = self.parts.strategy(entry)
         return recompute(self.parts, entry, strategy, before, vector, reason, run)

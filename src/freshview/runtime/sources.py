@@ -40,7 +40,7 @@ class Sources:
     def changes(self, name: str, after: int, upto: int, columns: Sequence[str]) -> Rows:
         """The source's delta in these columns, with signed counts."""
         wanted = self._stored(name, columns)
-        rows = self.tables.changes(self.path(name), after, upto, wanted).rows
+        rows = self.tables.changes(self.path(name), after, upto, wanted)[0]
         return _signed(rows, columns) if self._is_counted(name) else rows
 
     def lookup(
@@ -48,7 +48,7 @@ class Sources:
     ) -> Rows:
         """The source's rows whose key is among ``keys``; a DataFrame where they are too many."""
         wanted = self._stored(name, columns)
-        rows = self.tables.lookup(self.path(name), version, wanted, key, keys).rows
+        rows = self.tables.lookup(self.path(name), version, wanted, key, keys)[0]
         return _copies(rows, columns) if self._is_counted(name) else rows
 
     def scan(self, name: str, version: int, columns: Sequence[str] | None = None) -> DataFrame:

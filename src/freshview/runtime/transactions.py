@@ -97,7 +97,7 @@ class Transactions:
     ) -> Iterator[dict[str, Any]]:
         """The commits of one table, numbered, their rows on disk: by key first, then insertions."""
         path = self._path(name)
-        number = self._tables.transaction_number(path, APPLICATION) or 0
+        number = self._tables.number(path, APPLICATION) or 0
         for kind, some in rows.items():
             pq.write_table(some, self._file(name, kind))
         for kinds in (("update", "delete"), ("insert",)):
@@ -118,7 +118,7 @@ class Transactions:
 
     def _write(self, step: Mapping[str, Any]) -> None:
         path, number, key = step["path"], step["number"], step["key"]
-        done = self._tables.transaction_number(path, APPLICATION) or 0
+        done = self._tables.number(path, APPLICATION) or 0
         if done >= number:
             return
         rows = {kind: pq.read_table(self._file(step["table"], kind)) for kind in step["kinds"]}

@@ -41,7 +41,10 @@ from freshview.runtime.session import spark_session
 from freshview.runtime.sources import Sources
 from freshview.runtime.status import ViewStatus, status_of
 from freshview.runtime.transactions import TableChanges, Transactions
+from freshview.storage.choose import Limits as StorageLimits
 from freshview.storage.choose import Tables
+from freshview.storage.native import NativeStorage
+from freshview.storage.spark import SparkStorage
 
 
 class Warehouse:
@@ -52,12 +55,14 @@ class Warehouse:
         path: str | Path,
         spark: SparkSession | None = None,
         limits: Limits | None = None,
+        storage_limits: StorageLimits | None = None,
     ) -> None:
         self.root = Path(path).absolute()
         self.catalog = Catalog(self.root)
         self.catalog.load()
         self._given_spark = spark
-        tables = Tables(lambda: self.spark)
+        native = NativeStorage()
+        tables = Tables(native, lambda: SparkStorage(self.spark), storage_limits)
         sources = Sources(self.catalog, tables)
         self._definitions = Definitions(lambda: self.spark, self.catalog, sources)
         self.parts = Parts(
@@ -67,7 +72,7 @@ class Warehouse:
             sources,
             Evaluator(lambda: self.spark),
             Epochs(self.root),
-            RefreshLog(str(self.root / "_freshview" / "refresh_log"), tables.native),
+            RefreshLog(str(self.root / "_freshview" / "refresh_log"), native),
             Transactions(self.root, tables, sources.path),
             lambda: self.spark,
             lambda entry: self._definitions.strategy(entry, self),

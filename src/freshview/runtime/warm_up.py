@@ -38,7 +38,8 @@ def warm_up() -> Path:
         progress("Preparing Spark for quick starts (only the first time)", announce=True),
     ):
         unfinished = Path(scratch) / "classes.jsa"
-        record = f"-XX:ArchiveClassesAtExit={unfinished} -Xlog:disable"
+        # The quick compiler is enough for a short run; compiled code is not part of the archive.
+        record = f"-XX:ArchiveClassesAtExit={unfinished} -Xlog:disable -XX:TieredStopAtLevel=1"
         spark = spark_session(extra={"spark.driver.extraJavaOptions": record})
         _do_what_a_refresh_does(spark, Path(scratch))
         _end_jvm(spark)

@@ -103,6 +103,10 @@ class Tables:
         """Facts about a version."""
         return self._logged(lambda storage: storage.state(path, version))
 
+    def number(self, path: str, application: str) -> int | None:
+        """The number of an application's newest commit."""
+        return self._logged(lambda storage: storage.number(path, application))
+
     def last_commit(self, path: str, application: str) -> tuple[int, Commit] | None:
         """The newest commit of an application."""
         return self._logged(lambda storage: storage.last_commit(path, application))
@@ -258,14 +262,15 @@ class Tables:
         ask: Callable[[Storage], Answer],
     ) -> tuple[Answer, Served]:
         """Ask native unless there is a reason not to; a refusal on the way is a reason too."""
+        by: By
         start = time.perf_counter()
-        by: By = "native"
         if reason is None:
             try:
-                answer = ask(self.native)
+                by, answer = "native", ask(self.native)
             except NativeRefused as refused:
                 reason = str(refused.parameters["reason"])
-        if reason is not None:
+                by, answer = "spark", ask(self.spark)
+        else:
             by, answer = "spark", ask(self.spark)
         rows = answer.num_rows if isinstance(answer, pa.Table) else None
         ms = (time.perf_counter() - start) * 1000

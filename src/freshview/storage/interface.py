@@ -208,6 +208,10 @@ class Storage(Protocol):
         """
         ...
 
+    def number(self, path: str, application: str) -> int | None:
+        """The number of an application's newest commit, which survives any log cleanup."""
+        ...
+
     def last_commit(self, path: str, application: str) -> tuple[int, Commit] | None:
         """The newest (version, commit) of an application, None when it never wrote here.
 

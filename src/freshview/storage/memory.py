@@ -191,6 +191,15 @@ class MemoryStorage:
             kept = held.filter(pa.array([row not in gone for row in present], pa.bool_()))
             return self._store(path, pa.concat_tables([kept, setting]), commit)
 
+    def number(self, path: str, application: str) -> int | None:
+        """See `Storage.number`."""
+        numbers = [
+            version.commit.number
+            for version in self._table(path).versions
+            if version.commit is not None and version.commit.application == application
+        ]
+        return numbers[-1] if numbers else None
+
     def last_commit(self, path: str, application: str) -> tuple[int, Commit] | None:
         """See `Storage.last_commit`."""
         table = self._table(path)

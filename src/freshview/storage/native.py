@@ -226,6 +226,12 @@ class NativeStorage:
 
         return self._write(path, commit, write)
 
+    def number(self, path: str, application: str) -> int | None:
+        """See `Storage.number`."""
+        with self._handles.newest(path) as table:
+            found: int | None = table.transaction_version(application)
+        return found
+
     def last_commit(self, path: str, application: str) -> tuple[int, Commit] | None:
         """See `Storage.last_commit`."""
         with self._handles.newest(path) as table:

@@ -13,7 +13,7 @@ and fails on column mapping, timestamp partitions and partition values with `/ =
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,20 +45,41 @@ class ChangedFiles:
     @property
     def files(self) -> int:
         """How many files have to be opened."""
-        return len(self.feed) + len({file.path for file, _ in self.net})
+        return len(self.feed) + len(self.by_path())
 
     @property
     def rows(self) -> int | None:
-        """At most how many rows have to be read; None when a file does not say."""
-        counts = [file.rows for file in (*self.feed, *(file for file, _ in self.net))]
-        if any(count is None for count in counts):
-            return None
-        return sum(count for count in counts if count is not None)
+        """About how many rows have to be taken; None when a file does not say.
+
+        Of a file that only got another deletion vector just the rows that differ are taken.
+        """
+        total = 0
+        for file in self.feed:
+            if file.rows is None:
+                return None
+            total += file.rows
+        for versions in self.by_path().values():
+            counts = []
+            for file, count in versions:
+                if file.rows is None:
+                    return None
+                gone = file.vector.cardinality if file.vector else 0
+                counts.append((file.rows - gone) * count)
+            total += abs(sum(counts))
+        return total
 
     @property
     def bytes(self) -> int:
-        """How large they are together."""
-        return sum(f.size for f in self.feed) + sum(f.size for f, _ in self.net)
+        """How large the files are together."""
+        net = sum(versions[0][0].size for versions in self.by_path().values())
+        return net + sum(file.size for file in self.feed)
+
+    def by_path(self) -> Mapping[str, list[tuple[DataFile, int]]]:
+        """The net files, those that differ only in their vector together."""
+        by_path: dict[str, list[tuple[DataFile, int]]] = defaultdict(list)
+        for file, count in self.net:
+            by_path[file.path].append((file, count))
+        return by_path
 
 
 def changed_files(commits: Sequence[LogCommit], use_feed: bool = True) -> ChangedFiles:
@@ -94,7 +115,7 @@ class ChangeReader:
 
     def read(self, changed: ChangedFiles) -> pa.Table:
         """The delta, consolidated. Raises FileNotFoundError when a file is gone."""
-        batches = [*self._feed(changed.feed), *self._net(changed.net)]
+        batches = [*self._feed(changed.feed), *self._net(changed.by_path().values())]
         schema = schema_of(self.columns).append(pa.field(COUNT, pa.int64()))
         table = pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
         return consolidated(table)
@@ -109,11 +130,8 @@ class ChangeReader:
                         rows = shown(self.columns, arrays, self._partition(file), length, None)
                         yield _counted(rows, np.asarray(signs, np.int64))
 
-    def _net(self, net: Sequence[tuple[DataFile, int]]) -> Iterator[pa.RecordBatch]:
-        by_path: dict[str, list[tuple[DataFile, int]]] = defaultdict(list)
-        for file, count in net:
-            by_path[file.path].append((file, count))
-        for versions in by_path.values():
+    def _net(self, files: Iterable[Sequence[tuple[DataFile, int]]]) -> Iterator[pa.RecordBatch]:
+        for versions in files:
             with self._open(versions[0][0]) as opened:
                 weights = self._weights(opened.metadata.num_rows, versions)
                 yield from self._weighted(opened, versions[0][0], weights)

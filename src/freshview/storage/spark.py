@@ -206,6 +206,10 @@ class SparkStorage:
         finally:
             source.unpersist()
 
+    def number(self, path: str, application: str) -> int | None:
+        """See `Storage.number`."""
+        return self._newest(path).transaction(application)
+
     def last_commit(self, path: str, application: str) -> tuple[int, Commit] | None:
         """See `Storage.last_commit`."""
         snapshot = self._newest(path)
