@@ -1,0 +1,125 @@
+"""How commands answer: tables and sentences for people, one JSON object for programs.
+
+On success the object has ``"ok": true`` and what the command found; on failure ``"ok": false``, a
+``code`` and the ``error`` text. It goes to standard output either way, and the exit code tells the
+same: 0 done, 1 failed, 2 called wrongly.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
+from decimal import Decimal
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+import typer
+
+from freshview.errors import FreshviewError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+WIDTH = 100
+FAILED = 1
+USAGE = 2
+
+UsageError: type[Exception] = cast("type[Exception]", typer.BadParameter.__mro__[1])
+"""What the parser raises when a command is called wrongly; Typer has no public name for it."""
+
+
+@cache
+def console() -> Console:
+    """Standard output, at most 100 columns wide, in colour only on a terminal."""
+    from rich.console import Console  # noqa: PLC0415 (help and version need no tables)
+
+    found = Console(highlight=False)
+    found.width = min(found.width, WIDTH) if found.is_terminal else WIDTH
+    return found
+
+
+def show(*parts: RenderableType) -> None:
+    """Print tables and texts for people."""
+    for part in parts:
+        console().print(part)
+
+
+def succeed(**found: object) -> None:
+    """Print the JSON object of a command that did what it was asked to."""
+    print(json.dumps({"ok": True, **found}, default=plain))
+
+
+def fail(code: str, text: str, *, as_json: bool, status: int = FAILED, **more: object) -> NoReturn:
+    """Say what went wrong and end the command."""
+    if as_json:
+        error = {"ok": False, "code": code, "error": text, "status": status, **more}
+        print(json.dumps(error, default=plain))
+    else:
+        sys.stderr.write(text.rstrip() + "\n")
+    raise typer.Exit(status)
+
+
+def refuse(text: str) -> NoReturn:
+    """End a command that was called wrongly, before anything is started."""
+    raise UsageError(text)
+
+
+@contextmanager
+def failures(as_json: bool) -> Iterator[None]:
+    """Turn errors of the block into an answer: the text of ours and of Spark's, no traceback."""
+    try:
+        yield
+    except FreshviewError as error:
+        fail(
+            error.code,
+            str(error),
+            as_json=as_json,
+            parameters=dict(error.parameters),
+            why=error.why,
+            do=error.do,
+        )
+    except (typer.Exit, typer.Abort, UsageError):
+        raise
+    except OSError as error:
+        fail("FILE_ERROR", f"FILE_ERROR: {error}", as_json=as_json)
+    except Exception as error:
+        found = _of_spark(error)
+        if found is None:
+            if as_json:
+                sys.stderr.write(traceback.format_exc())
+                fail("UNEXPECTED", f"{type(error).__name__}: {error}", as_json=True)
+            raise
+        fail(*found, as_json=as_json)
+
+
+def _of_spark(error: Exception) -> tuple[str, str] | None:
+    """The code and text of an error that Spark raised; None for any other."""
+    errors = sys.modules.get("pyspark.errors")
+    if errors is None or not isinstance(error, errors.PySparkException):
+        return None
+    code = error.getCondition() or "SPARK_ERROR"
+    text = (error.getMessage() or str(error)).split("\n\nJVM stacktrace")[0].rstrip()
+    return code, text if text.startswith((code, f"[{code}]")) else f"{code}: {text}"
+
+
+def plain(value: object) -> Any:
+    """A value that JSON has no form for: exact numbers and times as text."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, dt.date | dt.datetime | dt.time):
+        return value.isoformat()
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).hex()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    return format(value, "f") if isinstance(value, Decimal) else str(value)

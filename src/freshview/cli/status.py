@@ -1,0 +1,36 @@
+"""``freshview status``: which views are fresh."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from freshview.cli.answer import failures, plain, show, succeed
+from freshview.cli.options import HERE, AsJson, WarehousePath, opened
+from freshview.cli.tables import table
+
+if TYPE_CHECKING:
+    from freshview.runtime.status import ViewStatus
+
+
+def status(warehouse: WarehousePath = HERE, as_json: AsJson = False) -> None:
+    """List the views: how each is kept, its size, and the changes it has not seen yet.
+
+    Example: freshview status --warehouse shop
+    """
+    with failures(as_json):
+        found = opened(warehouse).status()
+    if as_json:
+        succeed(views=[{**plain(view), "fresh": view.fresh} for view in found])
+    elif found:
+        columns = ("view", "technique", "policy", "version>", "rows>", "state")
+        show(table(columns, [_row(view) for view in found]))
+    else:
+        print("There are no views yet: make one with CREATE MATERIALIZED VIEW.")
+
+
+def _row(view: ViewStatus) -> tuple[str, ...]:
+    moved = ", ".join(f"{name} {has}→{now}" for name, (has, now) in view.pending.items())
+    state = view.problem or (f"behind: {moved}" if moved else "fresh")
+    rows = "" if view.rows is None else f"{view.rows:,}"
+    version = "" if view.version is None else str(view.version)
+    return view.view, view.technique, view.policy, version, rows, state
