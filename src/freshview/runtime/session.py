@@ -47,8 +47,9 @@ def spark_session(
     if active is not None:
         check_delta(active)
         return active
+    environment = _start_environment()
     settings = embedded_settings(master=master, memory=memory, app_name=app_name, extra=extra or {})
-    with _environment(_start_environment()):
+    with _environment(environment):
         context = _start_context(settings)
     session = SparkSession.builder.getOrCreate()
     _check_delta_classes(context)
@@ -197,7 +198,7 @@ def _pass_on(reading: int) -> None:
     with os.fdopen(reading, "rb") as lines:
         for line in lines:
             if not line.startswith(_JVM_NOISE):
-                os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, line)
+                os.write(2, line)
 
 
 def _check_delta_classes(context: SparkContext) -> None:
