@@ -143,16 +143,22 @@ def function(expression: Expression, attributes: tuple[Attribute, ...]) -> Value
 
 def _and(left: Value, right: Value) -> Value:
     def conjunction(row: Row) -> Any:
-        a, b = left(row), right(row)
-        return False if a is False or b is False else None if a is None or b is None else True
+        a = left(row)
+        if a is False:
+            return False
+        b = right(row)
+        return False if b is False else None if a is None or b is None else True
 
     return conjunction
 
 
 def _or(left: Value, right: Value) -> Value:
     def disjunction(row: Row) -> Any:
-        a, b = left(row), right(row)
-        return True if a is True or b is True else None if a is None or b is None else False
+        a = left(row)
+        if a is True:
+            return True
+        b = right(row)
+        return True if b is True else None if a is None or b is None else False
 
     return disjunction
 

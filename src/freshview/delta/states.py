@@ -6,6 +6,7 @@ because a table's versions are. The papers write Q and Qⁿ, or s and s′.
 
 from __future__ import annotations
 
+from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.expressions import Call, Column, integer
 from freshview.algebra.relations import (
     Aggregate,
@@ -17,7 +18,6 @@ from freshview.algebra.relations import (
     State,
     keep,
 )
-from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.schema import COUNT
 from freshview.algebra.traverse import at
 

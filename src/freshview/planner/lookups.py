@@ -89,7 +89,7 @@ def _numbered(term: Relation, number: int) -> Relation:
 def _outwards(term: Relation, delta: Changes) -> Iterator[LookUp]:
     """The leaves in an order in which each can be probed by what is known, others last."""
     classes, strict = _equal_attributes(term)
-    known = {attribute: f"Δ{delta.table}" for attribute in delta.columns}
+    known = dict.fromkeys(delta.columns, f"Δ{delta.table}")
     waiting = list(scans(term))
     while waiting:
         found = next(((leaf, p) for leaf in waiting if (p := _probes(leaf, known, classes, strict))), None)

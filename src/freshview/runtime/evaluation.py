@@ -1,4 +1,4 @@
-"""Spark evaluates: over local rows in a session made for small plans, over tables in the user's."""
+"""Spark evaluates: over local rows by a kept small plan, over tables by an ordinary query."""
 
 from __future__ import annotations
 
@@ -6,55 +6,58 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from freshview.algebra.relations import Relation
 from freshview.planner.lower import Prepared, TableLeaf, prepare
-from freshview.planner.small_plans import SmallPlans
+from freshview.planner.small_plans import SmallPlan, SmallPlans
 from freshview.storage.interface import Rows
+
+PlanKey = tuple[str, object]
 
 
 class Evaluator:
-    """Evaluates relations, keeping the prepared plan of each so that the next time is cheaper."""
+    """Evaluates relations, keeping the plan of each so that the next time is cheaper."""
 
     def __init__(self, spark: Callable[[], SparkSession]) -> None:
         self._spark = spark
-        self._small: SmallPlans | None = None
-        self._prepared: dict[tuple[str, object, bool], Prepared] = {}
-        self.evaluations = 0
+        self._small_plans: SmallPlans | None = None
+        self._small: dict[PlanKey, SmallPlan] = {}
+        self._large: dict[PlanKey, Prepared] = {}
 
     def evaluate(
-        self, name: str, version: object, relation: Relation, leaves: Mapping[TableLeaf, Rows]
+        self, view: str, variant: object, relation: Relation, leaves: Mapping[TableLeaf, Rows]
     ) -> Rows:
         """The relation's rows: a ``pyarrow.Table`` if all leaves are local, else a DataFrame.
 
-        ``name`` and ``version`` identify the plan, so that it need not be compared as a tree.
+        ``view`` and ``variant`` identify the plan, so that it need not be compared as a tree.
         """
-        self.evaluations += 1
+        key = (view, variant)
         local = {leaf: rows for leaf, rows in leaves.items() if isinstance(rows, pa.Table)}
         if len(local) == len(leaves):
-            small = self.small()
-            return small.run(self._plan(name, version, relation, small.session, True), local)
-        spark = self._spark()
-        prepared = self._plan(name, version, relation, spark, False)
-        frames: dict[TableLeaf, DataFrame] = {
-            leaf: self.small().dataframe(leaf, rows) if isinstance(rows, pa.Table) else rows
-            for leaf, rows in leaves.items()
-        }
-        return prepared.dataframe(frames)
+            if key not in self._small:
+                self._small[key] = self._small_for(relation)
+            return self._small[key].run(local)
+        if key not in self._large:
+            self._large[key] = prepare(self._spark(), relation)
+        return self._large[key].dataframe(
+            {leaf: self._frame(leaf, rows) for leaf, rows in leaves.items()}
+        )
 
-    def small(self) -> SmallPlans:
-        if self._small is None:
-            self._small = SmallPlans(self._spark())
-        return self._small
-
-    def forget(self, name: str) -> None:
+    def forget(self, view: str) -> None:
         """Drop the plans of a view whose definition is gone."""
-        self._prepared = {key: plan for key, plan in self._prepared.items() if key[0] != name}
+        self._small = {key: plan for key, plan in self._small.items() if key[0] != view}
+        self._large = {key: plan for key, plan in self._large.items() if key[0] != view}
 
-    def _plan(
-        self, name: str, version: object, relation: Relation, session: SparkSession, small: bool
-    ) -> Prepared:
-        key = (name, version, small)
-        if key not in self._prepared:
-            self._prepared[key] = prepare(session, relation)
-        return self._prepared[key]
+    def _small_for(self, relation: Relation) -> SmallPlan:
+        if self._small_plans is None:
+            self._small_plans = SmallPlans(self._spark())
+        return self._small_plans.prepare(relation)
+
+    def _frame(self, leaf: TableLeaf, rows: Rows) -> DataFrame:
+        """Local rows as a DataFrame in the leaf's types, where the other leaves are Spark's."""
+        if not isinstance(rows, pa.Table):
+            return rows
+        columns = ", ".join(f"`{a.name.replace('`', '``')}` {a.type}" for a in leaf.attributes)
+        named = rows.select([a.name for a in leaf.attributes])
+        return self._spark().createDataFrame(named, StructType.fromDDL(columns))

@@ -298,7 +298,7 @@ class IncrementalRefresh:
 
     def _evaluated(self, variant: str, relation: Relation, work: Work) -> Rows:
         """The relation by Spark; brought to the driver when it is small."""
-        version = (variant, tuple(sorted(work.deltas)))
+        version = (variant, id(work.strategy), tuple(sorted(work.deltas)))
         rows = self.parts.evaluator.evaluate(
             work.entry.name, version, relation, _read_by(relation, work.leaves)
         )

@@ -1,0 +1,75 @@
+"""What can not be kept current at all: a value that is not a function of the tables' contents."""
+
+from __future__ import annotations
+
+from freshview.algebra.expressions import Opaque, is_deterministic
+from freshview.algebra.relations import Aggregate, Relation
+from freshview.algebra.render import aggregate_text, expression_text
+from freshview.algebra.traverse import expressions, walk
+from freshview.reasons import Reason
+
+CLOCK = frozenset(
+    {"CurrentTimestamp", "CurrentDate", "CurrentTime", "Now", "LocalTimestamp", "UnixTimestamp"}
+    | {"CurrentBatchTimestamp", "CurrentTimeZone"}
+)
+"""Functions of the clock."""
+
+SESSION = frozenset({"CurrentUser", "CurrentDatabase", "CurrentCatalog", "SparkVersion"})
+"""Functions of who asks."""
+
+PLACE = frozenset(
+    {"InputFileName", "InputFileBlockStart", "InputFileBlockLength", "SparkPartitionID"}
+    | {"MonotonicallyIncreasingID"}
+)
+"""Functions of where a row happens to be stored or computed."""
+
+
+def refusals(relation: Relation) -> tuple[Reason, ...]:
+    """Why a definition cannot be a materialized view; empty if it can."""
+    found = [_refusal(part) for part in expressions(relation) if isinstance(part, Opaque)]
+    for node in walk(relation):
+        if isinstance(node, Aggregate):
+            found += [
+                _not_deterministic(aggregate_text(output.call))
+                for output in node.aggregates
+                if not output.call.deterministic
+            ]
+    return tuple(dict.fromkeys(reason for reason in found if reason is not None))
+
+
+def _refusal(part: Opaque) -> Reason | None:
+    name = part.text.partition("(")[0]
+    subject = expression_text(part)
+    if name in CLOCK and not (name == "UnixTimestamp" and part.arguments):
+        return Reason(
+            "DEPENDS_ON_CLOCK",
+            subject,
+            "its value changes without any table changing, so no refresh could tell that it did",
+            "filter by time where the view is read, or keep the moment in a table",
+        )
+    if name in SESSION:
+        return Reason(
+            "DEPENDS_ON_SESSION",
+            subject,
+            "its value depends on who refreshes",
+            "put the value into the query as a constant",
+        )
+    if name in PLACE:
+        return Reason(
+            "DEPENDS_ON_STORAGE",
+            subject,
+            "its value depends on where a row is stored or computed, and rows move",
+            "use a column that identifies the row",
+        )
+    if not part.deterministic and all(is_deterministic(a) for a in part.arguments):
+        return _not_deterministic(subject)
+    return None
+
+
+def _not_deterministic(subject: str) -> Reason:
+    return Reason(
+        "NOT_DETERMINISTIC",
+        subject,
+        "two evaluations over the same rows differ, so there is no value to keep",
+        "compute it once and store it in a table",
+    )

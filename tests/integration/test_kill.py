@@ -1,0 +1,73 @@
+"""A refresh that is killed at any moment leaves nothing wrong, nothing half done, nothing twice."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from freshview.runtime.transactions import TableChanges
+from freshview.runtime.warehouse import Warehouse, open_warehouse
+from tests.integration.random_views import SCHEMAS, random_rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+CHILD = Path(__file__).with_name("refresh_child.py")
+KILLS = 5
+VIEWS = {
+    "totals": "SELECT g, count(*) AS n, sum(v) AS total FROM r GROUP BY g",
+    "joined": "SELECT r.id AS id, s.w AS w FROM r JOIN s ON r.k = s.k",
+    "above": "SELECT count(*) AS groups, sum(n) AS rows FROM totals",
+    "highest": "SELECT g, max(v) AS v FROM r GROUP BY g",
+}
+
+
+def start_child(warehouse: Warehouse) -> subprocess.Popen[str]:
+    """A child that has begun to refresh."""
+    command = [sys.executable, str(CHILD), str(warehouse.root)]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "refreshing\n"
+    return child
+
+
+def insert(warehouse: Warehouse, dice: random.Random) -> None:
+    warehouse.apply({n: TableChanges(insert=random_rows(n, dice, 20)) for n in ("r", "s")})
+
+
+def test_killed_refreshes_are_completed_exactly_once(spark: SparkSession, tmp_path: Path) -> None:
+    seed = 20240617
+    dice = random.Random(seed)
+    warehouse = open_warehouse(tmp_path / "warehouse", spark)
+    for name in SCHEMAS:
+        warehouse.create_table(name, random_rows(name, dice, 30))
+    for name, text in VIEWS.items():
+        warehouse.create_view(name, text)
+    insert(warehouse, dice)
+    started = time.monotonic()
+    child = start_child(warehouse)
+    begun = time.monotonic()
+    assert child.wait() == 0
+    whole_s = time.monotonic() - begun
+    assert begun > started
+    survived = 0
+    for _ in range(KILLS):
+        insert(warehouse, dice)
+        child = start_child(warehouse)
+        try:
+            child.wait(timeout=dice.uniform(0.0, whole_s))
+            survived += 1
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+    assert survived < KILLS, "no child was killed during its refresh"
+    warehouse.refresh()
+    for name in VIEWS:
+        result = warehouse.check(name)
+        assert result.ok, (seed, result)
+    assert not any(report.mode != "unchanged" for report in warehouse.refresh().views)
