@@ -301,6 +301,16 @@ class TooManyConstants(FreshviewError):
     do_template = "put the rows in a table and register it"
 
 
+@final
+class InvalidStatement(FreshviewError):
+    """A statement on materialized views has a syntax error."""
+
+    code = "INVALID_STATEMENT"
+    what_template = "line {line}, column {column}: expected {expected}, found {found}."
+    why_template = "the statement is not one of those that freshview knows"
+    do_template = "see `freshview sql --help` for the statements"
+
+
 # Warehouses and views
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from freshview.algebra.expressions import Expression
 from freshview.algebra.expressions import walk as walk_expression
 from freshview.algebra.relations import (
     Aggregate,
@@ -101,34 +102,39 @@ def at(relation: Relation, state: State) -> Relation:
     return transform_up(relation, rule)
 
 
-def expressions(relation: Relation) -> Iterator[object]:
+def expressions(relation: Relation) -> Iterator[Expression]:
     """Every scalar expression of every node, with its parts."""
     for node in walk(relation):
-        match node:
-            case Select():
-                roots = (node.predicate,)
-            case Project():
-                roots = tuple(output.expression for output in node.outputs)
-            case Join() | OuterJoin() | Semijoin() | MarkJoin():
-                roots = () if node.on is None else (node.on,)
-            case Aggregate():
-                roots = tuple(a for output in node.aggregates for a in output.call.arguments)
-            case Repeat():
-                roots = (node.times,)
-            case Window():
-                roots = (*node.partition, *node.order, *(o.expression for o in node.outputs))
-            case Expand():
-                roots = tuple(e for projection in node.projections for e in projection)
-            case Generate():
-                roots = (node.generator,)
-            case Sort():
-                roots = node.order
-            case Values():
-                roots = tuple(value for row in node.rows for value in row)
-            case Scan() | Changes() | Union() | Limit():
-                roots = ()
-        for root in roots:
+        for root in _roots(node):
             yield from walk_expression(root)
+
+
+def _roots(node: Relation) -> tuple[Expression, ...]:
+    match node:
+        case Select():
+            return (node.predicate,)
+        case Project():
+            return tuple(output.expression for output in node.outputs)
+        case Join() | OuterJoin() | Semijoin() | MarkJoin():
+            return () if node.on is None else (node.on,)
+        case Aggregate():
+            calls = [output.call for output in node.aggregates]
+            filters = [call.filter for call in calls if call.filter is not None]
+            return (*(a for call in calls for a in call.arguments), *filters)
+        case Repeat():
+            return (node.times,)
+        case Window():
+            return (*node.partition, *node.order, *(o.expression for o in node.outputs))
+        case Expand():
+            return tuple(e for projection in node.projections for e in projection)
+        case Generate():
+            return (node.generator,)
+        case Sort():
+            return node.order
+        case Values():
+            return tuple(value for row in node.rows for value in row)
+        case Scan() | Changes() | Union() | Limit():
+            return ()
 
 
 def all_attributes(relation: Relation) -> set[Attribute]:

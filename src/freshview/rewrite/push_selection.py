@@ -121,7 +121,8 @@ def _split(
 ) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
     """The parts that read only these attributes and are deterministic, and the others."""
     known = frozenset(attributes)
-    inside, rest = [], []
+    inside: list[Expression] = []
+    rest: list[Expression] = []
     for part in parts:
         fits = references(part) <= known and references(part) and is_deterministic(part)
         (inside if fits else rest).append(part)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from freshview.algebra.relations import Relation
 from freshview.planner.lower import Prepared, TableLeaf, prepare
@@ -60,4 +59,5 @@ class Evaluator:
             return rows
         columns = ", ".join(f"`{a.name.replace('`', '``')}` {a.type}" for a in leaf.attributes)
         named = rows.select([a.name for a in leaf.attributes])
-        return self._spark().createDataFrame(named, StructType.fromDDL(columns))
+        frame: DataFrame = self._spark().createDataFrame(named, columns)
+        return frame

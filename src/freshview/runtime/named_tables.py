@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from freshview.frontend.scala import scala_of
+
 
 def session_with(
     spark: SparkSession, named: Mapping[str, DataFrame], settings: Mapping[str, str]
@@ -21,6 +23,6 @@ def session_with(
 
 def in_session(session: SparkSession, rows: DataFrame) -> DataFrame:
     """The same rows as a DataFrame of another session."""
-    plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001 (PySpark has no public way)
-    dataset = session._jvm.org.apache.spark.sql.classic.Dataset  # noqa: SLF001
+    plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no public way
+    dataset = scala_of(session).type("org.apache.spark.sql.classic.Dataset")
     return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)  # noqa: SLF001

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from freshview.algebra.traverse import scans
-from freshview.planner.lower import lower
+from freshview.planner.lower import TableLeaf, lower
 from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason
 from freshview.runtime.catalog import ViewEntry
@@ -25,7 +25,7 @@ def stored_rows(
     parts: Parts, strategy: Strategy, vector: Mapping[str, SourceVersion]
 ) -> DataFrame:
     """Every stored row of a view, computed from scratch over pinned sources."""
-    leaves = {
+    leaves: dict[TableLeaf, DataFrame] = {
         scan: parts.sources.scan(
             scan.table, vector[scan.table].version, [a.name for a in scan.attributes]
         )

@@ -39,6 +39,7 @@ from freshview.runtime.refresh_log import RefreshLog
 from freshview.runtime.report import Report
 from freshview.runtime.session import spark_session
 from freshview.runtime.sources import Sources
+from freshview.runtime.statements import run_statement
 from freshview.runtime.status import ViewStatus, status_of
 from freshview.runtime.transactions import TableChanges, Transactions
 from freshview.storage.choose import Limits as StorageLimits
@@ -83,6 +84,11 @@ class Warehouse:
     def spark(self) -> SparkSession:
         """The Spark session; started on first use unless one was given."""
         return self._given_spark or spark_session()
+
+    @cached_property
+    def statement_session(self) -> SparkSession:
+        """The session in which Spark's own statements run."""
+        return self.spark.newSession()
 
     # Tables
 
@@ -226,8 +232,6 @@ class Warehouse:
 
     def sql(self, text: str) -> Any:
         """Run a statement: those on materialized views here, everything else by Spark."""
-        from freshview.runtime.statements import run_statement
-
         self.catalog.load()
         return run_statement(self, text)
 

@@ -1,0 +1,248 @@
+"""Statements on materialized views; every other statement is Spark's.
+
+    CREATE [OR REPLACE] MATERIALIZED VIEW [IF NOT EXISTS] name
+        [COMMENT 'text'] [POLICY AUTO | INCREMENTAL | STRICT | FULL] AS query
+    DROP MATERIALIZED VIEW [IF EXISTS] name
+    REFRESH MATERIALIZED VIEW { name [, name …] | ALL } [FULL]
+    ALTER MATERIALIZED VIEW name [SET] POLICY { AUTO | INCREMENTAL | STRICT | FULL }
+    EXPLAIN MATERIALIZED VIEW name
+    SHOW MATERIALIZED VIEWS
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from freshview.errors import InvalidStatement
+
+POLICIES = ("AUTO", "INCREMENTAL", "STRICT", "FULL")
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE MATERIALIZED VIEW; the query is kept as it was written."""
+
+    name: str
+    query: str
+    policy: str = "AUTO"
+    comment: str | None = None
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropView:
+    """DROP MATERIALIZED VIEW."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshViews:
+    """REFRESH MATERIALIZED VIEW; no names means all."""
+
+    names: tuple[str, ...]
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPolicy:
+    """ALTER MATERIALIZED VIEW … POLICY."""
+
+    name: str
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainView:
+    """EXPLAIN MATERIALIZED VIEW."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowViews:
+    """SHOW MATERIALIZED VIEWS."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkStatement:
+    """Anything else, for Spark to run."""
+
+    text: str
+
+
+Statement = (
+    CreateView | DropView | RefreshViews | AlterPolicy | ExplainView | ShowViews | SparkStatement
+)
+
+_TOKEN = re.compile(
+    r"""(?P<blank>\s+|--[^\n]*|/\*.*?\*/)
+      | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+      | (?P<quoted>`(?:[^`]|``)*`)
+      | (?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
+      | (?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    start: int
+
+    def is_word(self, word: str) -> bool:
+        return self.kind == "word" and self.text.upper() == word
+
+
+class _Reader:
+    """The tokens of a statement, taken one after the other."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._tokens = [
+            _Token(str(m.lastgroup), m.group(), m.start())
+            for m in _TOKEN.finditer(text)
+            if m.lastgroup != "blank"
+        ]
+        self._place = 0
+
+    def starts(self, *words: str) -> bool:
+        """Whether these words come next; takes them if so."""
+        following = self._tokens[self._place : self._place + len(words)]
+        if len(following) < len(words):
+            return False
+        if not all(token.is_word(word) for token, word in zip(following, words, strict=True)):
+            return False
+        self._place += len(words)
+        return True
+
+    def name(self) -> str:
+        token = self._next("the name of a view")
+        if token.kind == "word":
+            return token.text
+        if token.kind == "quoted":
+            return token.text[1:-1].replace("``", "`")
+        raise self.wrong("the name of a view", token)
+
+    def policy(self) -> str:
+        token = self._next(" or ".join(POLICIES))
+        if token.text.upper() not in POLICIES:
+            raise self.wrong(" or ".join(POLICIES), token)
+        return token.text.upper()
+
+    def string(self) -> str:
+        token = self._next("a text in quotes")
+        if token.kind != "string":
+            raise self.wrong("a text in quotes", token)
+        quote = token.text[0]
+        return token.text[1:-1].replace(quote * 2, quote).replace("\\" + quote, quote)
+
+    def comma(self) -> bool:
+        if self._place < len(self._tokens) and self._tokens[self._place].text == ",":
+            self._place += 1
+            return True
+        return False
+
+    def rest(self) -> str:
+        """The text from here on, as it was written, without a final semicolon."""
+        if self._place == len(self._tokens):
+            raise self.wrong("a query", None)
+        return self.text[self._tokens[self._place].start :].rstrip().removesuffix(";").rstrip()
+
+    def end(self) -> None:
+        rest = self._tokens[self._place :]
+        if rest and not (len(rest) == 1 and rest[0].text == ";"):
+            raise self.wrong("the end of the statement", rest[0])
+
+    def wrong(self, expected: str, token: _Token | None) -> InvalidStatement:
+        start = len(self.text) if token is None else token.start
+        line = self.text.count("\n", 0, start) + 1
+        column = start - (self.text.rfind("\n", 0, start) + 1) + 1
+        found = "the end of the statement" if token is None else repr(token.text)
+        return InvalidStatement(line=line, column=column, expected=expected, found=found)
+
+    def peek(self) -> _Token | None:
+        return self._tokens[self._place] if self._place < len(self._tokens) else None
+
+    def _next(self, expected: str) -> _Token:
+        if self._place == len(self._tokens):
+            raise self.wrong(expected, None)
+        self._place += 1
+        return self._tokens[self._place - 1]
+
+
+def parse_statement(text: str) -> Statement:
+    """The statement on materialized views that a text is, or Spark's."""
+    reader = _Reader(text)
+    for words, parse in (
+        (("CREATE", "OR", "REPLACE", "MATERIALIZED", "VIEW"), _create_or_replace),
+        (("CREATE", "MATERIALIZED", "VIEW"), _create),
+        (("DROP", "MATERIALIZED", "VIEW"), _drop),
+        (("REFRESH", "MATERIALIZED", "VIEW"), _refresh),
+        (("ALTER", "MATERIALIZED", "VIEW"), _alter),
+        (("EXPLAIN", "MATERIALIZED", "VIEW"), _explain),
+        (("SHOW", "MATERIALIZED", "VIEWS"), _show),
+    ):
+        if reader.starts(*words):
+            return parse(reader)
+    return SparkStatement(text)
+
+
+def _create_or_replace(reader: _Reader) -> CreateView:
+    return _create(reader, or_replace=True)
+
+
+def _create(reader: _Reader, *, or_replace: bool = False) -> CreateView:
+    if_not_exists = reader.starts("IF", "NOT", "EXISTS")
+    name = reader.name()
+    comment, policy = None, "AUTO"
+    while not reader.starts("AS"):
+        if reader.starts("COMMENT"):
+            comment = reader.string()
+        elif reader.starts("POLICY"):
+            policy = reader.policy()
+        else:
+            raise reader.wrong("COMMENT, POLICY or AS", reader.peek())
+    return CreateView(name, reader.rest(), policy, comment, or_replace, if_not_exists)
+
+
+def _drop(reader: _Reader) -> DropView:
+    if_exists = reader.starts("IF", "EXISTS")
+    name = reader.name()
+    reader.end()
+    return DropView(name, if_exists)
+
+
+def _refresh(reader: _Reader) -> RefreshViews:
+    names: list[str] = []
+    if not reader.starts("ALL"):
+        names.append(reader.name())
+        while reader.comma():
+            names.append(reader.name())
+    full = reader.starts("FULL")
+    reader.end()
+    return RefreshViews(tuple(names), full)
+
+
+def _alter(reader: _Reader) -> AlterPolicy:
+    name = reader.name()
+    if not (reader.starts("SET", "POLICY") or reader.starts("POLICY")):
+        raise reader.wrong("POLICY", reader.peek())
+    policy = reader.policy()
+    reader.end()
+    return AlterPolicy(name, policy)
+
+
+def _explain(reader: _Reader) -> ExplainView:
+    name = reader.name()
+    reader.end()
+    return ExplainView(name)
+
+
+def _show(reader: _Reader) -> ShowViews:
+    reader.end()
+    return ShowViews()
