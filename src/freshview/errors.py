@@ -425,6 +425,16 @@ class DefinitionChanged(FreshviewError):
 
 
 @final
+class SettingsDiffer(FreshviewError):
+    """The session would read the definition in another way."""
+
+    code = "SETTINGS_DIFFER"
+    what_template = "{name} was defined with {setting} = {defined}, and this session has {found}."
+    why_template = "the setting decides what the query means, so its results would mix"
+    do_template = "set it in the session that opens the warehouse, or create the view again"
+
+
+@final
 class NotIncremental(FreshviewError):
     """STRICT forbids the recompute that would be needed."""
 
@@ -462,16 +472,6 @@ class Busy(FreshviewError):
     what_template = "another process holds {file} since more than {seconds} seconds."
     why_template = "a view has one writer at a time"
     do_template = "wait for it to end, or end it"
-
-
-@final
-class SourceReplaced(FreshviewError):
-    """A table is no longer the one that a view was computed from."""
-
-    code = "SOURCE_REPLACED"
-    what_template = "{table}, which {name} reads, is not the table it was computed from."
-    why_template = "{reason}"
-    do_template = "refresh the view in full (REFRESH MATERIALIZED VIEW {name} FULL)"
 
 
 @final

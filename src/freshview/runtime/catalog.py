@@ -151,9 +151,13 @@ class Catalog:
     def add(self, entry: Entry) -> None:
         with self._changing():
             check_name(entry.name)
-            if entry.name in self._entries:
-                raise NameTaken(name=entry.name)
+            self.check_free(entry.name)
             self._entries[entry.name] = entry
+
+    def check_free(self, name: str) -> None:
+        """Names differ by more than case, because Spark's do."""
+        if any(known.lower() == name.lower() for known in self._entries):
+            raise NameTaken(name=name)
 
     def replace(self, old: ViewEntry, new: ViewEntry) -> None:
         """Put another view of the same name in place of one that nobody reads."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from freshview.errors import (
     DefinitionRejected,
     DefinitionUnavailable,
     InvalidColumn,
+    SettingsDiffer,
     ViewNotMaintainable,
 )
 from freshview.frontend.catalyst import definition_session, import_dataframe, import_sql, stand_in
@@ -69,6 +70,7 @@ class Definitions:
         cached = self._strategies.get(entry.id)
         if cached is not None and cached[0] == schemas:
             return cached[1]
+        self._check_settings(entry)
         if entry.sql is not None:
             made = self.from_sql(entry.name, entry.sql)
         else:
@@ -93,6 +95,15 @@ class Definitions:
         with _rejections(name), tables_read_by(read):
             relation = import_dataframe(call(function, warehouse))
         return _checked(name, relation)
+
+    def _check_settings(self, entry: ViewEntry) -> None:
+        """The session must understand the query as the one did that defined the view."""
+        now = settings_of(self._spark(), tuple(entry.settings))
+        for setting, value in entry.settings.items():
+            if now.get(setting) != value:
+                raise SettingsDiffer(
+                    name=entry.name, setting=setting, defined=value, found=now.get(setting)
+                )
 
     def function(self, entry: ViewEntry) -> ViewFunction:
         """The Python function of a view: registered in this process, or imported by its name."""
@@ -189,7 +200,7 @@ def check_columns(name: str, attributes: tuple[Attribute, ...]) -> None:
         seen[column.lower()] = column
 
 
-def settings_of(spark: SparkSession, names: Mapping[str, object] | tuple[str, ...]) -> dict[str, str]:
+def settings_of(spark: SparkSession, names: tuple[str, ...]) -> dict[str, str]:
     """The session's settings that decide what a query means."""
     found = {name: spark.conf.get(name, None) for name in names}
     return {name: value for name, value in found.items() if value is not None}

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 class Preferred(Exception):
-    """AUTO found the recompute cheaper."""
+    """A recompute is the way to go, for a reason."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(str(reason))
@@ -113,12 +113,20 @@ class IncrementalRefresh:
         policy: Policy,
         run: Refresh,
     ) -> ViewReport:
-        """Refresh the view to the vector, or raise Preferred when AUTO finds a recompute cheaper."""
+        """Refresh the view to the vector, or raise Preferred when a recompute is due.
+
+        It is when the view has no incremental rule, or when AUTO finds it cheaper. Changes that do
+        not touch the view's columns cost neither way more than a commit.
+        """
         started = time.perf_counter()
         deltas = self.deltas(strategy, consumed, vector, run.handed)
+        if strategy.reason is not None and any(not isinstance(d, pa.Table) for d in deltas.values()):
+            raise Preferred(strategy.reason)
         read_ms = (time.perf_counter() - started) * 1000
         counts = {name: row_count(rows, self.limits.delta_rows) for name, rows in deltas.items()}
         arrived = {name: rows for name, rows in deltas.items() if counts[name]}
+        if arrived and strategy.reason is not None:
+            raise Preferred(strategy.reason)
         change = self.change(strategy, frozenset(arrived)) if arrived else None
         rows_in = sum(counts.values())
         if change is None:

@@ -5,11 +5,19 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from freshview.errors import FreshviewError, HistoryLost, NotFresh, NotIncremental
+from freshview.errors import (
+    ConcurrentWrite,
+    FreshviewError,
+    HistoryLost,
+    NotFresh,
+    NotIncremental,
+    StaleCommit,
+)
 from freshview.planner.plan import Limits
-from freshview.planner.strategy import Strategy, Technique
+from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason
 from freshview.runtime.catalog import Policy, ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion, consumed_of
@@ -20,6 +28,9 @@ from freshview.runtime.progress import progress
 from freshview.runtime.recompute import create, recompute
 from freshview.runtime.report import UNCHANGED, Report, ViewReport
 from freshview.runtime.view_graph import base_tables, refresh_order
+
+ATTEMPTS = 5
+VIEW_LEASE_S = 600.0
 
 ASKED_FOR_FULL = Reason(
     "POLICY_FULL",
@@ -40,6 +51,10 @@ class Refresh:
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
+class Overtaken(Exception):
+    """Another refresher has brought a view past the versions that this refresh pinned."""
+
+
 class Refresher:
     """Refreshes the views of a warehouse."""
 
@@ -50,7 +65,17 @@ class Refresher:
         self._consumed: dict[str, tuple[int, Consumed]] = {}
 
     def refresh(self, names: Iterable[str] | None = None, policy: Policy | None = None) -> Report:
-        """Bring views, and the views they read, to the newest versions of their tables."""
+        """Bring views, and the views they read, to the newest versions of their tables.
+
+        If another refresher gets ahead of the pinned versions, everything is pinned anew.
+        """
+        names = None if names is None else tuple(names)
+        for _ in range(ATTEMPTS):
+            with suppress(Overtaken):
+                return self._attempt(names, policy)
+        return self._attempt(names, policy)
+
+    def _attempt(self, names: tuple[str, ...] | None, policy: Policy | None) -> Report:
         started = time.perf_counter()
         parts = self.parts
         order = refresh_order(parts.catalog, names)
@@ -62,6 +87,8 @@ class Refresher:
                 chosen = policy if wanted is None or entry.name in wanted else None
                 try:
                     self._view(entry, chosen or entry.policy, run)
+                except Overtaken:
+                    raise
                 except Exception as error:
                     self._log_failure(entry, run, error)
                     raise
@@ -134,7 +161,7 @@ class Refresher:
 
     def _view(self, entry: ViewEntry, policy: Policy, run: Refresh) -> None:
         parts = self.parts
-        with lease(parts.root / "_freshview" / "leases" / f"{entry.name}.lock"):
+        with lease(parts.root / "_freshview" / "leases" / f"{entry.name}.lock", VIEW_LEASE_S):
             started = time.perf_counter()
             try:
                 consumed = self.consumed(entry)
@@ -142,6 +169,7 @@ class Refresher:
                 report = self._recreate(entry, policy, run, lost)
             else:
                 vector = {name: run.pinned[name] for name in entry.sources}
+                _check_not_overtaken(consumed, vector)
                 if vector == consumed.sources and policy is not Policy.FULL:
                     technique, version = entry.technique, consumed.version
                     report = ViewReport(entry.name, UNCHANGED, technique, version, ms=_since(started))
@@ -161,7 +189,7 @@ class Refresher:
         run: Refresh,
     ) -> ViewReport:
         strategy = self.parts.strategy(entry)
-        reason = ASKED_FOR_FULL if policy is Policy.FULL else self._obstacle(strategy, consumed, vector)
+        reason = ASKED_FOR_FULL if policy is Policy.FULL else self._replaced(consumed, vector)
         if reason is None:
             try:
                 return self.incremental.run(entry, strategy, consumed, vector, policy, run)
@@ -169,16 +197,16 @@ class Refresher:
                 reason = _reason_of(lost)
             except Preferred as preferred:
                 reason = preferred.reason
+            except (StaleCommit, ConcurrentWrite) as raced:
+                raise Overtaken from raced
         if policy is Policy.STRICT:
             raise NotIncremental(name=entry.name, reason=reason.code, why=reason.why, do=reason.do)
         return recompute(self.parts, entry, strategy, consumed, vector, reason, run)
 
-    def _obstacle(
-        self, strategy: Strategy, consumed: Consumed, vector: Mapping[str, SourceVersion]
+    def _replaced(
+        self, consumed: Consumed, vector: Mapping[str, SourceVersion]
     ) -> Reason | None:
-        """Why no delta can be taken: no rule for the view, or a source that is another table now."""
-        if strategy.technique is Technique.FULL:
-            return strategy.reason
+        """The reason if a source is another table than the one the view was computed from."""
         for name, source in vector.items():
             before = consumed.sources.get(name)
             if before is None or before.table_id != source.table_id:
@@ -186,13 +214,6 @@ class Refresher:
                     "SOURCE_REPLACED",
                     name,
                     "the table at its place is not the one the view was computed from",
-                    "nothing: after this recompute the view is incremental again",
-                )
-            if before.version > source.version:
-                return Reason(
-                    "SOURCE_WENT_BACK",
-                    name,
-                    f"the view has version {before.version}, the table is at {source.version}",
                     "nothing: after this recompute the view is incremental again",
                 )
         return None
@@ -216,6 +237,14 @@ class Refresher:
         failed = ViewReport(entry.name, "failed", entry.technique, -1, reason=code, why=str(error))
         changed = [report for report in run.reports if report.mode != UNCHANGED]
         self.parts.log.append(run.identity, [*changed, failed], run.source_rows, error=code)
+
+
+def _check_not_overtaken(consumed: Consumed, vector: Mapping[str, SourceVersion]) -> None:
+    """Versions of a table only grow: a view that has a later one was refreshed by somebody else."""
+    for name, source in vector.items():
+        has = consumed.sources.get(name)
+        if has is not None and has.table_id == source.table_id and has.version > source.version:
+            raise Overtaken(name)
 
 
 def _reason_of(error: FreshviewError) -> Reason:

@@ -249,6 +249,8 @@ class Warehouse:
         check_name(name)
         self.catalog.load()
         old = self.catalog.view(name) if replace_existing and name in self.catalog else None
+        if old is None:
+            self.catalog.check_free(name)
         identity = uuid.uuid4().hex
         entry = ViewEntry(
             name,
@@ -265,7 +267,11 @@ class Warehouse:
             settings_of(self.spark, COPIED_SETTINGS),
         )
         with progress(f"computing {name}"):
-            report = self._refresher.create(entry, strategy, old)
+            try:
+                report = self._refresher.create(entry, strategy, old)
+            except BaseException:
+                self._forget(entry)
+                raise
         if old is not None:
             self._forget(old)
         return report

@@ -1,0 +1,132 @@
+"""The catalog, epochs and leases: plain files that survive crashes and other processes."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from freshview.errors import (
+    Busy,
+    InvalidName,
+    NameTaken,
+    UnknownName,
+    ViewInUse,
+    WarehouseMissing,
+    WarehouseTooNew,
+)
+from freshview.runtime.catalog import Catalog, Policy, TableEntry, ViewEntry
+from freshview.runtime.epochs import Epochs
+from freshview.runtime.lease import lease
+from freshview.runtime.view_graph import base_tables, refresh_order
+
+
+def view(name: str, *sources: str) -> ViewEntry:
+    return ViewEntry(name, f"id-{name}", f"views/{name}", sources, ("a",), True, "counting", sql="x")
+
+
+def catalog_with(root: Path, *entries: TableEntry | ViewEntry) -> Catalog:
+    catalog = Catalog.create(root)
+    for entry in entries:
+        catalog.add(entry)
+    return catalog
+
+
+def test_entries_are_there_again_when_opened_again(tmp_path: Path) -> None:
+    catalog_with(tmp_path, TableEntry("t", "tables/t"), view("v", "t"))
+    again = Catalog.create(tmp_path)
+    assert again.view("v") == view("v", "t")
+    assert again.path(again.get("t")) == str(tmp_path / "tables" / "t")
+    assert again.readers("t") == ("v",)
+
+
+def test_another_process_sees_a_change_when_it_loads(tmp_path: Path) -> None:
+    one = catalog_with(tmp_path)
+    two = Catalog.create(tmp_path)
+    one.add(TableEntry("t", "tables/t"))
+    two.load()
+    assert "t" in two
+
+
+def test_names_are_checked(tmp_path: Path) -> None:
+    catalog = catalog_with(tmp_path, TableEntry("t", "x"))
+    for name in ("", "a b", "../a", "a`b", "ä", "1a", "a" * 64, "a;b", "a'b"):
+        with pytest.raises(InvalidName):
+            catalog.add(TableEntry(name, "x"))
+    with pytest.raises(NameTaken):
+        catalog.add(TableEntry("T", "y"))
+    with pytest.raises(UnknownName) as unknown:
+        catalog.get("nothing")
+    assert unknown.value.parameters["name"] == "nothing"
+    with pytest.raises(UnknownName):
+        catalog.view("t")
+
+
+def test_a_view_that_others_read_stays(tmp_path: Path) -> None:
+    catalog = catalog_with(tmp_path, TableEntry("t", "x"), view("v", "t"), view("w", "v"))
+    with pytest.raises(ViewInUse) as caught:
+        catalog.remove("v")
+    assert caught.value.parameters["readers"] == "w"
+    catalog.remove("w")
+    catalog.remove("v")
+    assert catalog.views() == ()
+
+
+def test_policy_is_stored(tmp_path: Path) -> None:
+    catalog = catalog_with(tmp_path, TableEntry("t", "x"), view("v", "t"))
+    catalog.set_policy("v", Policy.STRICT)
+    assert Catalog.create(tmp_path).view("v").policy is Policy.STRICT
+
+
+def test_a_folder_without_catalog_and_a_later_format_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(WarehouseMissing):
+        Catalog(tmp_path / "no").load()
+    catalog = catalog_with(tmp_path)
+    catalog.file.write_text(json.dumps({"format": 99, "entries": []}))
+    with pytest.raises(WarehouseTooNew):
+        Catalog(tmp_path).load()
+
+
+def test_order_of_a_refresh(tmp_path: Path) -> None:
+    catalog = catalog_with(
+        tmp_path, TableEntry("t", "x"), TableEntry("u", "x"),
+        view("c", "b", "u"), view("b", "a"), view("a", "t"), view("other", "u"),
+    )  # fmt: skip
+    names = [entry.name for entry in refresh_order(catalog)]
+    assert names.index("a") < names.index("b") < names.index("c")
+    assert [entry.name for entry in refresh_order(catalog, ["b"])] == ["a", "b"]
+    assert set(base_tables(catalog, refresh_order(catalog, ["c"]))) == {"t", "u"}
+
+
+def test_epochs_are_numbered_and_read_back(tmp_path: Path) -> None:
+    epochs = Epochs(tmp_path)
+    assert epochs.latest() is None
+    assert epochs.record({"v": 3}, {"t": 7}).number == 1
+    assert epochs.record({"v": 4}, {"t": 8}).number == 2
+    latest = epochs.latest()
+    assert latest is not None
+    assert (latest.views, latest.tables) == ({"v": 4}, {"t": 8})
+    assert epochs.read(9) is None
+
+
+def _hold(file: str, ready: multiprocessing.synchronize.Event) -> None:
+    with lease(Path(file)):
+        ready.set()
+        multiprocessing.Event().wait()
+
+
+def test_a_lease_excludes_and_is_given_back_by_a_killed_holder(tmp_path: Path) -> None:
+    file = tmp_path / "lock"
+    context = multiprocessing.get_context("spawn")
+    ready = context.Event()
+    holder = context.Process(target=_hold, args=(str(file), ready))
+    holder.start()
+    assert ready.wait(30)
+    with pytest.raises(Busy), lease(file, wait_s=0.05):
+        pass
+    holder.kill()
+    holder.join()
+    with lease(file, wait_s=0.05):
+        pass
