@@ -177,15 +177,16 @@ class ChangeReader:
         return self.footers.opened(self.path, self.store, file.path, file.size)
 
     def _partition(self, file: DataFile) -> Mapping[str, pa.Scalar]:
+        wanted = [column for column in self.columns if column.partition]
+        if wanted and not file.complete:
+            reason = f"the log does not tell the partition of {file.path}"
+            raise NativeRefused(path=self.path, operation="changes", reason=reason)
+        # Spark leaves a NULL partition out of the values of a removed file.
         stored = dict(file.partition)
-        found = {}
-        for column in self.columns:
-            if column.partition:
-                if column.physical not in stored:
-                    reason = f"the log does not tell the partition of {file.path}"
-                    raise NativeRefused(path=self.path, operation="changes", reason=reason)
-                found[column.name] = partition_value(stored[column.physical], column.arrow_type)
-        return found
+        return {
+            column.name: partition_value(stored.get(column.physical), column.arrow_type)
+            for column in wanted
+        }
 
 
 def _counted(rows: pa.RecordBatch, counts: npt.NDArray[np.int64]) -> pa.RecordBatch:

@@ -1,0 +1,217 @@
+"""Native and Spark see the same tables: histories written by both, read by both.
+
+Each history is a list of steps on one table with one set of features. After it, every version read
+natively equals Spark's, and the changes between every pair of versions, from each storage, equal
+the difference of Spark's snapshots.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions
+
+from freshview.errors import NativeRefused
+from freshview.storage.interface import COUNT
+from freshview.storage.native import NativeStorage
+from freshview.storage.spark import SparkStorage
+
+from .samples import arrow, bag, difference
+
+pytestmark = pytest.mark.spark
+
+FEED = "'delta.enableChangeDataFeed'='true'"
+VECTORS = "'delta.enableDeletionVectors'='true'"
+NO_VECTORS = "'delta.enableDeletionVectors'='false'"
+COLUMNS = "k int, g string, v decimal(38,2), f double, a array<string>"
+VALUES = (
+    "cast(id as int) k, if(id % 4 = 0, null, concat('g/=%:é ', id % 4)) g, "
+    "cast(id as decimal(38,2)) / 4 v, if(id % 3 = 0, double('NaN'), -0.0D * id) f, "
+    "if(id % 5 = 0, null, array(string(id), null)) a"
+)
+
+Step = Callable[["History"], None]
+
+
+class History:
+    """One table and the two libraries that write it."""
+
+    def __init__(self, spark: Any, path: str) -> None:
+        self.spark, self.path = spark, path
+        self.name = f"delta.`{path}`"
+        self.native = NativeStorage()
+
+    def sql(self, text: str) -> None:
+        self.spark.sql(text.format(t=self.name))
+
+
+def sql(text: str) -> Step:
+    return lambda history: history.sql(text)
+
+
+def insert(first: int, last: int) -> Step:
+    return sql(f"insert into {{t}} select {VALUES} from range({first}, {last})")
+
+
+def native_append(history: History) -> None:
+    rows = arrow(history.native.read(history.path, history.native.latest(history.path)))
+    history.native.append(history.path, rows.slice(0, 2), None)
+
+
+def native_apply(history: History) -> None:
+    version = history.native.latest(history.path)
+    rows = arrow(history.native.read(history.path, version))
+    changed = rows.slice(0, 2).set_column(1, "g", pa.array(["natively", None]))
+    keys = changed.column("k").to_pylist()
+    changed = changed.slice(0, 1) if len(set(keys)) < len(keys) else changed
+    history.native.apply(history.path, ["k"], changed, rows.slice(0, 0), None)
+
+
+MERGE = (
+    f"merge into {{t}} t using (select {VALUES} from range(3, 14)) s on t.k <=> s.k "
+    "when matched and s.k = 4 then delete when matched then update set g = 'merged' "
+    "when not matched then insert *"
+)
+DELETE = sql("delete from {t} where k in (1, 6)")
+UPDATE = sql("update {t} set v = v + 1, g = null where k = 2")
+REWRITE = sql("optimize {t}")
+OVERWRITE = sql(f"insert overwrite {{t}} select {VALUES} from range(2, 9)")
+
+PLAIN: Sequence[Step] = (
+    insert(0, 8), DELETE, UPDATE, sql(MERGE), REWRITE, native_append, native_apply, OVERWRITE,
+)  # fmt: skip
+READ_ONLY: Sequence[Step] = (insert(0, 8), DELETE, UPDATE, sql(MERGE), REWRITE, OVERWRITE)
+RENAMED: Sequence[Step] = (
+    insert(0, 8), UPDATE, native_append, sql("alter table {t} rename column v to w"), DELETE,
+)  # fmt: skip
+
+HISTORIES: dict[str, tuple[str, Sequence[Step]]] = {
+    "plain": (f"tblproperties({NO_VECTORS})", PLAIN),
+    "feed": (f"tblproperties({FEED},{NO_VECTORS})", PLAIN),
+    "vectors": (f"tblproperties({VECTORS})", PLAIN),
+    "vectors and feed": (f"tblproperties({VECTORS},{FEED})", PLAIN),
+    "partitioned": (f"partitioned by (g) tblproperties({NO_VECTORS})", READ_ONLY),
+    "partitioned, vectors and feed": (f"partitioned by (g) tblproperties({VECTORS},{FEED})", PLAIN),
+    "renamed": (f"tblproperties('delta.columnMapping.mode'='name',{FEED},{VECTORS})", RENAMED),
+    "clustered": (f"cluster by (k) tblproperties({FEED})", READ_ONLY),
+    "tracked rows": (f"tblproperties('delta.enableRowTracking'='true',{VECTORS})", READ_ONLY),
+    "v2 checkpoints": (
+        f"tblproperties('delta.checkpointPolicy'='v2','delta.checkpointInterval'='2',{VECTORS})",
+        PLAIN,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_both_see_the_same_history(name: str, spark: Any, tmp_path: Any) -> None:
+    create, steps = HISTORIES[name]
+    history = History(spark, str(tmp_path / "t"))
+    history.sql(f"create table {{t}} ({COLUMNS}) using delta {create}")
+    for step in steps:
+        step(history)
+    check(history)
+
+
+def check(history: History) -> None:
+    """Compare both storages over all versions and all pairs of versions."""
+    path, native, spark = history.path, history.native, SparkStorage(history.spark)
+    last = native.latest(path)
+    assert spark.latest(path) == last
+    snapshots = all_versions(spark, path, last)
+    for version, snapshot in enumerate(snapshots):
+        assert bag(native.read(path, version)) == bag(snapshot), version
+        same_lookups(native, path, version, snapshot)
+    for version in (last - 2, last):
+        same_state(native, spark, path, version)
+    schema = snapshots[-1].schema
+    for after in range(last + 1):
+        for upto in range(last + 1):
+            if snapshots[after].schema == schema == snapshots[upto].schema:
+                wanted = difference(snapshots[upto], snapshots[after])
+                assert bag(native.changes(path, after, upto)) == wanted, (after, upto)
+    for after, upto in ((0, last), (last - 1, 1)):
+        if snapshots[after].schema == schema == snapshots[upto].schema:
+            wanted = loose(difference(snapshots[upto], snapshots[after]))
+            assert loose(bag(spark.changes(path, after, upto))) == wanted, (after, upto)
+
+
+def all_versions(spark: SparkStorage, path: str, last: int) -> list[pa.Table]:
+    """Spark's snapshots of all versions, read in one job where their schema is the same."""
+    frames = [spark.read(path, version) for version in range(last + 1)]
+    found: dict[int, pa.Table] = {}
+    for columns in dict.fromkeys(tuple(frame.columns) for frame in frames):
+        alike = [v for v, frame in enumerate(frames) if tuple(frame.columns) == columns]
+        marked = [frames[v].withColumn("__version", functions.lit(v)) for v in alike]
+        rows = arrow(reduce(lambda one, two: one.union(two), marked))
+        for v in alike:
+            mine = rows.filter(pa.compute.equal(rows.column("__version"), v))
+            found[v] = mine.drop_columns(["__version"])
+    return [found[v] for v in range(last + 1)]
+
+
+def loose(delta: Counter[str]) -> Counter[str]:
+    """A delta up to Spark's equality, which calls -0.0 and 0.0 the same."""
+    total: Counter[str] = Counter()
+    for row, count in delta.items():
+        total[row.replace("-0.0", "0.0")] += count
+    return Counter({row: count for row, count in total.items() if count})
+
+
+def same_state(native: NativeStorage, spark: SparkStorage, path: str, version: int) -> None:
+    one, two = native.state(path, version), spark.state(path, version)
+    assert one.arrow_schema == two.arrow_schema
+    for fact in ("version", "table_id", "files", "bytes", "rows", "partition_columns", "features"):
+        assert getattr(one, fact) == getattr(two, fact), fact
+
+
+def same_lookups(native: NativeStorage, path: str, version: int, snapshot: pa.Table) -> None:
+    for key, values in (("k", [2, 5, None, 77]), ("g", ["g/=%:é 2", None]), ("f", [float("nan")])):
+        keys = pa.array(values, snapshot.schema.field(key).type)
+        wanted = [
+            row
+            for row in snapshot.to_pylist()
+            if row[key] in values or (key == "f" and repr(row[key]) == "nan")
+        ]
+        found = native.lookup(path, version, snapshot.column_names, key, keys)
+        assert bag(found) == bag(pa.Table.from_pylist(wanted, snapshot.schema)), (version, key)
+
+
+def test_int96_timestamps_are_read_exactly_and_not_rewritten(spark: Any, tmp_path: Any) -> None:
+    path = str(tmp_path / "t")
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
+    try:
+        spark.sql(
+            "select id, timestamp'1970-01-01 00:00:00Z' + make_dt_interval(0, 0, 0, id) at from "
+            "values (0), (-62135596800), (253402300799), (-12219292801), (-1) as s(id)"
+        ).write.format("delta").save(path)
+    finally:
+        spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    native, theirs = NativeStorage(), SparkStorage(spark)
+    wanted = arrow(theirs.read(path, 0))
+    assert min(wanted.column("at").to_pylist()).year == 1
+    assert bag(native.read(path, 0)) == bag(wanted)
+    oldest = wanted.filter(pa.compute.equal(wanted.column("id"), -62135596800))
+    assert bag(
+        native.lookup(path, 0, ["id", "at"], "at", oldest.column("at").combine_chunks())
+    ) == bag(oldest)
+    with pytest.raises(NativeRefused) as caught:
+        native.append(path, wanted.slice(0, 1), None)
+    assert caught.value.parameters["reason"] == "NATIVE_NO_INT96_WRITE"
+
+
+def test_a_table_made_by_either_is_read_by_the_other(spark: Any, tmp_path: Any) -> None:
+    native, theirs = NativeStorage(), SparkStorage(spark)
+    rows = pa.table({"k": [1, 2, None], "v": ["a", None, "c"]})
+    for maker, reader in ((native, theirs), (theirs, native)):
+        path = str(tmp_path / maker.name)
+        maker.create(path, rows, partition_by=["v"])
+        reader.append(path, rows.slice(1), None)
+        maker.apply(path, ["k"], rows.slice(0, 1), rows.slice(2), None)
+        assert bag(reader.read(path, 2)) == bag(maker.read(path, 2))
+        assert bag(reader.changes(path, 0, 2)) == bag(maker.changes(path, 0, 2))
+        assert COUNT in arrow(reader.changes(path, 0, 2)).column_names
