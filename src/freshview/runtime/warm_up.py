@@ -1,7 +1,7 @@
 """Makes the archive of Spark's classes: start once, do what a refresh does, keep the classes.
 
-Run as `python -m freshview.runtime.warm_up`, once per machine and Spark version; `make setup`
-does it. It takes some 20 seconds, and each later start is about twice as fast.
+Run as `python -m freshview.runtime.warm_up`, once per machine and Spark version; `make warm`
+does it. It costs about a minute of processor time, and each later start needs half as much.
 """
 
 import contextlib
