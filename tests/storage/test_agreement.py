@@ -16,8 +16,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions
 
-from freshview.errors import NativeRefused
-from freshview.storage.interface import COUNT
+from freshview.errors import HistoryLost, NativeRefused, StaleCommit
+from freshview.storage.choose import Tables
+from freshview.storage.interface import COUNT, Commit
 from freshview.storage.native import NativeStorage
 from freshview.storage.spark import SparkStorage
 
@@ -107,7 +108,13 @@ HISTORIES: dict[str, tuple[str, Sequence[Step]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HISTORIES)
+QUICK = ("plain", "vectors and feed", "partitioned, vectors and feed", "renamed")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in HISTORIES],
+)
 def test_both_see_the_same_history(name: str, spark: Any, tmp_path: Any) -> None:
     create, steps = HISTORIES[name]
     history = History(spark, str(tmp_path / "t"))
@@ -215,3 +222,69 @@ def test_a_table_made_by_either_is_read_by_the_other(spark: Any, tmp_path: Any) 
         assert bag(reader.read(path, 2)) == bag(maker.read(path, 2))
         assert bag(reader.changes(path, 0, 2)) == bag(maker.changes(path, 0, 2))
         assert COUNT in arrow(reader.changes(path, 0, 2)).column_names
+
+
+def test_large_deletion_vectors_and_replaced_tables(spark: Any, tmp_path: Any) -> None:
+    history = History(spark, str(tmp_path / "t"))
+    history.sql(f"create table {{t}} (k bigint) using delta tblproperties({VECTORS})")
+    history.sql("insert into {t} select /*+ coalesce(1) */ id from range(0, 200000, 1, 1)")
+    history.sql("delete from {t} where k % 3 = 0")
+    history.sql("delete from {t} where k between 70000 and 150000 or k % 1000 = 1")
+    native = history.native
+    found = native.changes(history.path, 2, 3)
+    gone = [k for k in range(200000) if k % 3 and (70000 <= k <= 150000 or k % 1000 == 1)]
+    assert sorted(found.column("k").to_pylist()) == gone
+    assert set(found.column(COUNT).to_pylist()) == {-1}
+    measured = native.measure_changes(history.path, 2, 3)
+    assert (measured.files, measured.rows) == (1, len(gone))
+    assert native.state(history.path).rows == 200000 - 66667 - len(gone)
+    assert native.lookup(history.path, 3, ["k"], "k", pa.array([2, 3, 80000])).to_pylist() == [
+        {"k": 2}
+    ]
+
+    history.sql(f"create or replace table {{t}} (k bigint) using delta tblproperties({VECTORS})")
+    history.sql("insert into {t} values (2)")
+    old, new = native.state(history.path, 3), native.state(history.path, 5)
+    for storage in (native, SparkStorage(spark)):
+        if old.table_id != new.table_id:
+            with pytest.raises(HistoryLost):
+                storage.changes(history.path, 3, 5)
+        assert bag(storage.changes(history.path, 4, 5)) == bag(pa.table({"k": [2]}))
+
+
+def test_what_spark_alone_serves(spark: Any, tmp_path: Any) -> None:
+    """Padding, variants and widened types: native refuses, and the chooser asks Spark."""
+    tables = Tables(NativeStorage(), lambda: SparkStorage(spark))
+    for name, columns, values, reason in (
+        ("char", "c char(4)", "'a'", "NATIVE_NO_CHAR_PADDING"),
+        ("variant", "c variant", "parse_json('{\"a\": 1}')", "NATIVE_NO_VARIANT"),
+    ):
+        history = History(spark, str(tmp_path / name))
+        history.sql(f"create table {{t}} ({columns}) using delta")
+        history.sql(f"insert into {{t}} select {values}")
+        with pytest.raises(NativeRefused) as caught:
+            history.native.read(history.path, 1)
+        assert caught.value.parameters["reason"] == reason
+        for rows, served in (tables.read(history.path, 1), tables.changes(history.path, 0, 1)):
+            assert (served.by, served.reason) == ("spark", reason)
+            assert rows.count() == 1
+    padded = tables.read(str(tmp_path / "char"), 1)[0].collect()[0]["c"]
+    assert padded == "a   "
+
+
+def test_both_write_commits_that_the_other_reads(spark: Any, tmp_path: Any) -> None:
+    path, app = str(tmp_path / "t"), "freshview:é"
+    native, theirs = NativeStorage(), SparkStorage(spark)
+    rows = pa.table({"k": [1, 2], "v": ["a", "b"]})
+    native.create(path, rows, commit=Commit(app, 1, {"n": 1}))
+    assert theirs.last_commit(path, app) == (0, Commit(app, 1, {"n": 1}))
+    theirs.apply(path, ["k"], rows.slice(0, 1), rows.slice(1), Commit(app, 2, {"n": 2}))
+    assert native.last_commit(path, app) == (1, Commit(app, 2, {"n": 2}))
+    with pytest.raises(StaleCommit):
+        theirs.append(path, rows, Commit(app, 2))
+    with pytest.raises(StaleCommit):
+        native.append(path, rows, Commit(app, 2))
+    native.append(path, None, Commit(app, 3))
+    assert (theirs.number(path, app), native.number(path, app)) == (3, 3)
+    for setting in ("write.txnAppId", "write.txnVersion", "commitInfo.userMetadata"):
+        assert spark.conf.get(f"spark.databricks.delta.{setting}", None) is None
