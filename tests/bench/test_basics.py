@@ -6,12 +6,13 @@ import json
 import shutil
 
 import pytest
-from tests.cli.run import in_process
 
 from freshview.bench.basics import Settings, run_basics
+from tests.cli.run import in_process
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.usefixtures("spark"),
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("tpchgen-cli") is None, reason="tpchgen-cli is not installed"),
 ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+
 from tests.cli.run import in_process, own_process
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 SALES = "SELECT city, count(*) AS orders, sum(amount) AS total FROM orders GROUP BY city"
 

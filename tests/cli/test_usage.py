@@ -4,9 +4,9 @@ import subprocess
 import sys
 
 import pytest
-from tests.cli.run import COMMANDS, in_process, own_process
 
 from freshview import __version__
+from tests.cli.run import COMMANDS, in_process, own_process
 
 
 def test_help_lists_every_command():

@@ -33,9 +33,13 @@ def banner(rows: Mapping[str, int], setup_ms: Mapping[str, float]) -> Renderable
 def refresh_table(
     number: int, title: str, report: Report, recompute_ms: Mapping[str, float]
 ) -> RenderableType:
-    """One refresh: each view's way, rows and time beside the time of its recompute."""
+    """One refresh: each view's way, rows and time beside the time of its recompute.
+
+    A view that was found unchanged or not affected has no recompute beside it: none would be needed.
+    """
     table = _table(_REFRESH, left=2)
     for view in report.views:
+        spent = recompute_ms.get(view.view)
         table.add_row(
             view.view,
             view.mode,
@@ -43,14 +47,18 @@ def refresh_table(
             f"{view.rows_out:,}",
             f"{view.rows_read:,}",
             f"{view.ms:,.0f}",
-            f"{recompute_ms[view.view]:,.0f}",
-            f"{recompute_ms[view.view] / max(view.ms, 0.1):,.0f} ×",
+            *_beside(view.ms, spent),
         )
-    spent = sum(recompute_ms.values())
-    table.add_row(
-        "all", "", "", "", "", f"{report.ms:,.0f}", f"{spent:,.0f}", f"{spent / report.ms:,.0f} ×"
-    )
+    total = sum(recompute_ms.values()) or None
+    table.add_row("all", "", "", "", "", f"{report.ms:,.0f}", *_beside(report.ms, total))
     return Group(Text(""), Text(f"{number}. {title}", style="bold"), table)
+
+
+def _beside(ms: float, recompute_ms: float | None) -> tuple[str, str]:
+    """The recompute's time and how many refreshes fit into it."""
+    if recompute_ms is None:
+        return "–", "–"
+    return f"{recompute_ms:,.0f}", f"{recompute_ms / ms:,.1f} ×"
 
 
 def checks_table(checks: Sequence[CheckResult], total_ms: float) -> RenderableType:
