@@ -69,6 +69,8 @@ class Occurrence:
     leaf: TableLeaf
     placeholder: JavaObject
     attributes: tuple[JavaObject, ...]
+    rows: JavaObject
+    """The placeholder's RDD, of one partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +87,9 @@ class Prepared:
     def __init__(self, spark: SparkSession, relation: Relation) -> None:
         self._spark = spark
         self._scala = scala_of(spark)
-        self._expressions = ExpressionLowering(spark)
         self.columns = column_names(relation.attributes)
-        building = PlanLowering(spark, self._expressions)
-        built = building.relation(relation)
-        visible = [
-            self._expressions.alias(built.columns[attribute.id], name)
-            for attribute, name in self.columns.items()
-        ]
-        top = self._scala.node("Project", self._scala.seq(visible), built.plan)
-        self.analyzed = _of_rows(spark, top).queryExecution().analyzed()
+        building = PlanLowering(spark, ExpressionLowering(spark))
+        self.analyzed = building.query(relation, self.columns).analyzed()
         self.occurrences = tuple(building.occurrences)
 
     @property
@@ -106,7 +101,7 @@ class Prepared:
         """The relation over these DataFrames, whose columns have the names of the leaf's."""
         placed = [(o.placeholder, self._placed(o, leaves[o.leaf])) for o in self.occurrences]
         plan = self.analyzed.transformDown(self._scala.map(placed)) if placed else self.analyzed
-        return DataFrame(_of_rows(self._spark, plan), self._spark)
+        return as_dataframe(self._spark, _of_rows(self._spark, plan))
 
     def _placed(self, occurrence: Occurrence, df: DataFrame) -> JavaObject:
         """The DataFrame's plan, yielding the attributes of the placeholder."""
@@ -149,6 +144,11 @@ def column_names(attributes: Sequence[Attribute]) -> dict[Attribute, str]:
     return {a: a.name if count[a.name.lower()] == 1 else f"c{a.id}" for a in attributes}
 
 
+def as_dataframe(spark: SparkSession, dataset: JavaObject) -> DataFrame:
+    """A Dataset of rows in the JVM as PySpark knows it."""
+    return DataFrame(dataset, spark)
+
+
 def _of_rows(spark: SparkSession, plan: JavaObject) -> JavaObject:
     dataset = scala_of(spark).singleton("org.apache.spark.sql.classic.Dataset")
     return dataset.ofRows(java_session(spark), plan)
@@ -157,14 +157,30 @@ def _of_rows(spark: SparkSession, plan: JavaObject) -> JavaObject:
 class PlanLowering:
     """Builds the Catalyst plan of one relation."""
 
-    def __init__(self, spark: SparkSession, expressions: ExpressionLowering) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        expressions: ExpressionLowering,
+        join_hint: JavaObject | None = None,
+    ) -> None:
         self._spark = spark
         self._scala = scala_of(spark)
         self._expressions = expressions
-        self._no_hint = self._scala.singleton(CATALYST + "plans.logical.JoinHint").NONE()
+        no_hint = self._scala.singleton(CATALYST + "plans.logical.JoinHint").NONE()
+        self._join_hint = no_hint if join_hint is None else join_hint
         self.occurrences: list[Occurrence] = []
 
-    def relation(self, relation: Relation) -> Built:  # noqa: C901 - one line per kind of node
+    def query(self, relation: Relation, names: Mapping[Attribute, str]) -> JavaObject:
+        """Spark's QueryExecution of a relation with its columns named."""
+        built = self.relation(relation)
+        visible = [
+            self._expressions.alias(built.columns[attribute.id], name)
+            for attribute, name in names.items()
+        ]
+        top = self._scala.node("Project", self._scala.seq(visible), built.plan)
+        return _of_rows(self._spark, top).queryExecution()
+
+    def relation(self, relation: Relation) -> Built:
         """One node with everything below it."""
         match relation:
             case Scan() | Changes():
@@ -204,14 +220,14 @@ class PlanLowering:
 
     def _leaf(self, leaf: TableLeaf) -> Built:
         attributes = tuple(self._new(attribute) for attribute in leaf.attributes)
-        rows = java_context(self._spark).emptyRDD().rdd()
         scala = self._scala
-        unknown = scala.new(CATALYST + "plans.physical.UnknownPartitioning", 0)
+        none = scala.type("java.util.ArrayList")()
+        rows = java_context(self._spark).parallelize(none, 1).rdd()
         placeholder = scala.new(
             "org.apache.spark.sql.execution.LogicalRDD",
             scala.seq(attributes),
             rows,
-            unknown,
+            scala.singleton(CATALYST + "plans.physical.SinglePartition"),
             scala.seq([]),
             False,
             scala.none,
@@ -219,7 +235,7 @@ class PlanLowering:
             scala.none,
             scala.none,
         )
-        self.occurrences.append(Occurrence(leaf, placeholder, attributes))
+        self.occurrences.append(Occurrence(leaf, placeholder, attributes, rows))
         return Built(placeholder, _by_id(leaf.attributes, attributes))
 
     def _new(self, attribute: Attribute) -> JavaObject:
@@ -274,7 +290,7 @@ class PlanLowering:
         self, left: Built, right: Built, kind: JavaObject, on: JavaObject | None
     ) -> JavaObject:
         condition = self._scala.some(on)
-        return self._scala.node("Join", left.plan, right.plan, kind, condition, self._no_hint)
+        return self._scala.node("Join", left.plan, right.plan, kind, condition, self._join_hint)
 
     def _mark_join(self, join: MarkJoin) -> Built:
         left, right = self.relation(join.left), self.relation(join.right)
