@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions
 
-from freshview.errors import HistoryLost, NativeRefused, StaleCommit
+from freshview.errors import NativeRefused, StaleCommit
 from freshview.storage.choose import Tables
 from freshview.storage.interface import COUNT, Commit
 from freshview.storage.native import NativeStorage
@@ -224,7 +224,7 @@ def test_a_table_made_by_either_is_read_by_the_other(spark: Any, tmp_path: Any) 
         assert COUNT in arrow(reader.changes(path, 0, 2)).column_names
 
 
-def test_large_deletion_vectors_and_replaced_tables(spark: Any, tmp_path: Any) -> None:
+def test_large_deletion_vectors(spark: Any, tmp_path: Any) -> None:
     history = History(spark, str(tmp_path / "t"))
     history.sql(f"create table {{t}} (k bigint) using delta tblproperties({VECTORS})")
     history.sql("insert into {t} select /*+ coalesce(1) */ id from range(0, 200000, 1, 1)")
@@ -242,22 +242,13 @@ def test_large_deletion_vectors_and_replaced_tables(spark: Any, tmp_path: Any) -
         {"k": 2}
     ]
 
-    history.sql(f"create or replace table {{t}} (k bigint) using delta tblproperties({VECTORS})")
-    history.sql("insert into {t} values (2)")
-    old, new = native.state(history.path, 3), native.state(history.path, 5)
-    for storage in (native, SparkStorage(spark)):
-        if old.table_id != new.table_id:
-            with pytest.raises(HistoryLost):
-                storage.changes(history.path, 3, 5)
-        assert bag(storage.changes(history.path, 4, 5)) == bag(pa.table({"k": [2]}))
-
 
 def test_what_spark_alone_serves(spark: Any, tmp_path: Any) -> None:
     """Padding, variants and widened types: native refuses, and the chooser asks Spark."""
     tables = Tables(NativeStorage(), lambda: SparkStorage(spark))
     for name, columns, values, reason in (
         ("char", "c char(4)", "'a'", "NATIVE_NO_CHAR_PADDING"),
-        ("variant", "c variant", "parse_json('{\"a\": 1}')", "NATIVE_NO_VARIANT"),
+        ("variant", "c variant", "parse_json('[1]')", "NATIVE_NO_VARIANT"),
     ):
         history = History(spark, str(tmp_path / name))
         history.sql(f"create table {{t}} ({columns}) using delta")

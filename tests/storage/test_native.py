@@ -65,6 +65,19 @@ def test_a_table_made_again_at_the_same_path_is_another_one(
     assert bag(storage.read(path, 0)) == bag(rows(9))
 
 
+def test_a_replaced_table_has_no_common_history(storage: NativeStorage, path: str) -> None:
+    """REPLACE TABLE writes new metadata with a new id into the same log."""
+    first = Path(path, "_delta_log", f"{0:020}.json")
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    metadata = next(action for action in actions if "metaData" in action)
+    metadata["metaData"]["id"] = "another-table"
+    Path(path, "_delta_log", f"{1:020}.json").write_text(json.dumps(metadata))
+    assert storage.latest(path) == 1
+    with pytest.raises(HistoryLost) as caught:
+        storage.changes(path, 0, 1)
+    assert "replaced" in str(caught.value.parameters["reason"])
+
+
 def test_a_vacuumed_file_is_lost_history(storage: NativeStorage, path: str) -> None:
     storage.overwrite(path, rows(4), None)
     gone = next(iter(DeltaTable(path, version=0).file_uris()))
