@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from tests.tpc.dialect import for_spark, with_total_order
+
+
+def test_names_in_double_quotes_become_backticks_and_strings_stay() -> None:
+    text = 'SELECT sum(a) AS "total cost", -- of all\n  \'say "no"\' AS b FROM t;'
+    assert for_spark(text) == "SELECT sum(a) AS `total cost`, 'say \"no\"' AS b FROM t"
+
+
+def test_every_column_breaks_ties_under_a_limit() -> None:
+    ordered = with_total_order("SELECT a, b FROM t ORDER BY b LIMIT 10", 2)
+    assert ordered == "SELECT a, b FROM t ORDER BY b, 1, 2 LIMIT 10"
+
+
+def test_an_order_inside_a_subquery_is_not_the_query_s() -> None:
+    text = "SELECT a FROM (SELECT a FROM t ORDER BY a) LIMIT 10"
+    ordered = with_total_order(text, 1)
+    assert ordered == "SELECT a FROM (SELECT a FROM t ORDER BY a) ORDER BY 1 LIMIT 10"
+
+
+def test_a_query_without_limit_stays() -> None:
+    assert with_total_order("SELECT a FROM t", 1) == "SELECT a FROM t"
