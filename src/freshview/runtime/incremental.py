@@ -335,10 +335,10 @@ class IncrementalRefresh:
 
 
 def row_count(rows: Rows, limit: int | None) -> int:
-    """The number of rows; a DataFrame is counted only as far as the limit plus one."""
+    """The number of rows; a DataFrame is counted only as far as one past the limit."""
     if isinstance(rows, pa.Table):
         return int(rows.num_rows)
-    return rows.count() if limit is None else rows.limit(limit + 1).count()
+    return rows.count() if limit is None else rows.limit(max(limit, 0) + 1).count()
 
 
 def _of_leaf(rows: Rows, leaf: Changes) -> Rows:

@@ -1,0 +1,306 @@
+"""The warehouse as users see it: policies, epochs, transactions, statements, check and repair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import freshview as fv
+from freshview.errors import (
+    DefinitionChanged,
+    DefinitionRejected,
+    InvalidChanges,
+    InvalidColumn,
+    NameTaken,
+    NotIncremental,
+    UnknownEpoch,
+    UnregisteredSource,
+    ViewInUse,
+    ViewNotMaintainable,
+)
+from freshview.runtime.explanation import Explanation
+from freshview.runtime.refresh import Refresher
+from freshview.runtime.report import ADVANCED, FULL, INCREMENTAL, UNCHANGED
+from freshview.runtime.transactions import Transactions
+from freshview.storage.native import NativeStorage
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def shop(spark: SparkSession, tmp_path: Path) -> Iterator[fv.Warehouse]:
+    warehouse = fv.open(tmp_path / "shop", spark)
+    orders = {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Oslo"], "note": ["a", "b", "c"]}
+    lines = {"id": [1, 1, 2], "price": [Decimal("1.50"), Decimal("1.50"), Decimal("2.00")]}
+    warehouse.create_table("orders", pa.table(orders))
+    warehouse.create_table(
+        "lines",
+        pa.table({"id": lines["id"], "price": pa.array(lines["price"], pa.decimal128(10, 2))}),
+    )
+    yield warehouse
+
+
+def rows(df: DataFrame) -> list[tuple[object, ...]]:
+    return sorted((tuple(row) for row in df.collect()), key=repr)
+
+
+TOTALS = "SELECT city, count(*) AS n, sum(price) AS total FROM orders JOIN lines USING (id) GROUP BY city"
+
+
+def test_a_view_on_a_view_is_refreshed_from_what_is_handed_over(shop: fv.Warehouse) -> None:
+    shop.create_view("totals", TOTALS)
+    shop.create_view("everything", "SELECT sum(total) AS total, count(*) AS cities FROM totals")
+    shop.apply({"lines": fv.TableChanges(insert=[{"id": 3, "price": Decimal("4.00")}])})
+    with patch.object(NativeStorage, "changes", autospec=True, side_effect=NativeStorage.changes) as read:
+        report = shop.refresh(policy="INCREMENTAL")
+    assert [(v.view, v.mode) for v in report.views] == [
+        ("totals", INCREMENTAL), ("everything", INCREMENTAL),
+    ]  # fmt: skip
+    assert [Path(call.args[1]).name for call in read.call_args_list] == ["lines"]
+    assert rows(shop.read("everything")) == [(Decimal("9.00"), 2)]
+    assert shop.check("everything").ok
+
+
+def test_a_handover_lost_in_a_crash_is_rebuilt_from_committed_versions(shop: fv.Warehouse) -> None:
+    shop.create_view("totals", TOTALS, policy="INCREMENTAL")
+    shop.create_view("above", "SELECT count(*) AS cities FROM totals", policy="INCREMENTAL")
+    shop.apply({"orders": fv.TableChanges(insert=[{"id": 9, "city": "Bern", "note": ""}])})
+    shop.apply({"lines": fv.TableChanges(insert=[{"id": 9, "price": Decimal("1.00")}])})
+    shop.refresh("totals")
+    report = fv.open(shop.root, shop.spark).refresh()
+    assert report["totals"].mode == UNCHANGED
+    assert report["above"].mode == INCREMENTAL
+    assert rows(shop.read("above")) == [(3,)]
+
+
+def test_changes_that_do_not_touch_the_view_still_advance_it(shop: fv.Warehouse) -> None:
+    shop.create_view("totals", TOTALS, policy="STRICT")
+    updated = [{"id": 1, "city": "Oslo", "note": "other"}]
+    shop.apply({"orders": fv.TableChanges(update=updated, key=["id"])})
+    assert shop.refresh()["totals"].mode == ADVANCED
+    assert shop.refresh()["totals"].mode == UNCHANGED
+    shop.spark.sql(f"OPTIMIZE delta.`{shop.root / 'tables' / 'lines'}`")
+    assert {shop.refresh()["totals"].mode for _ in range(2)} <= {ADVANCED, UNCHANGED}
+    assert not shop.status()[0].pending
+
+
+def test_policies(shop: fv.Warehouse) -> None:
+    shop.create_view("highest", "SELECT city, max(id) AS id FROM orders GROUP BY city")
+    shop.create_view("totals", TOTALS, policy="FULL")
+    shop.apply({"orders": fv.TableChanges(delete=[{"id": 3}], key=["id"])})
+    report = shop.refresh()
+    assert (report["highest"].mode, report["highest"].reason) == (FULL, "AGGREGATE_NOT_DISTRIBUTIVE")
+    assert (report["totals"].mode, report["totals"].reason) == (FULL, "POLICY_FULL")
+    shop.set_policy("highest", "STRICT")
+    shop.apply({"orders": fv.TableChanges(delete=[{"id": 2}], key=["id"])})
+    with pytest.raises(NotIncremental) as strict:
+        shop.refresh("highest")
+    assert strict.value.parameters["reason"] == "AGGREGATE_NOT_DISTRIBUTIVE"
+    assert rows(shop.read("highest")) == [("Oslo", 1), ("Rome", 2)]
+    log = shop.parts.log.read(["view", "mode", "error"]).to_pylist()
+    assert log[-1] == {"view": "highest", "mode": "failed", "error": "NOT_INCREMENTAL"} or any(
+        row["error"] == "NOT_INCREMENTAL" for row in log
+    )
+
+
+def test_auto_recomputes_when_that_is_cheaper_and_says_so(shop: fv.Warehouse) -> None:
+    shop.create_view("totals", TOTALS)
+    many = [{"id": 1, "price": Decimal("1.00")}] * 5
+    shop.apply({"lines": fv.TableChanges(insert=many)})
+    with patch("freshview.planner.plan.full_ms", return_value=1.0):
+        report = shop.refresh()["totals"]
+    assert (report.mode, report.reason) == (FULL, "RECOMPUTE_CHEAPER")
+    assert shop.check("totals").ok
+
+
+def test_epochs_keep_views_that_agree(shop: fv.Warehouse) -> None:
+    shop.create_view("totals", TOTALS)
+    first = shop.refresh(full=True).epoch
+    shop.apply({"lines": fv.TableChanges(insert=[{"id": 2, "price": Decimal("1.00")}])})
+    second = shop.refresh().epoch
+    assert first is not None
+    assert second == first + 1
+    assert ("Rome", 1, Decimal("2.00")) in rows(shop.read("totals", epoch=first))
+    assert ("Rome", 2, Decimal("3.00")) in rows(shop.read("totals", epoch=second))
+    with pytest.raises(UnknownEpoch):
+        shop.read("totals", epoch=999)
+
+
+def test_an_interrupted_transaction_is_completed_before_anything_is_pinned(
+    shop: fv.Warehouse,
+) -> None:
+    shop.create_view("totals", TOTALS, policy="INCREMENTAL")
+    changes = {
+        "orders": fv.TableChanges(insert=[{"id": 7, "city": "Bern", "note": ""}]),
+        "lines": fv.TableChanges(insert=[{"id": 7, "price": Decimal("5.00")}]),
+    }
+    write, written = Transactions._write, []
+
+    def crash_at_the_second(self: Transactions, step: object) -> None:
+        if written:
+            raise KeyboardInterrupt
+        written.append(step)
+        write(self, step)  # type: ignore[arg-type]
+
+    with patch.object(Transactions, "_write", crash_at_the_second), pytest.raises(KeyboardInterrupt):
+        shop.apply(changes)
+    assert shop.table("orders").count() == 4
+    assert shop.table("lines").count() == 3
+    fv.open(shop.root, shop.spark).refresh()
+    assert shop.table("orders").count() == 4
+    assert shop.table("lines").count() == 4
+    assert ("Bern", 1, Decimal("5.00")) in rows(shop.read("totals"))
+
+
+def test_bad_changes_write_nothing(shop: fv.Warehouse) -> None:
+    before = shop.parts.sources.latest("orders")
+    for bad in (
+        fv.TableChanges(),
+        fv.TableChanges(delete=[{"id": 1}]),
+        fv.TableChanges(delete=[{"id": 1}], key=["nothing"]),
+        fv.TableChanges(insert=[{"id": "x"}]),
+        fv.TableChanges(insert=[{"unknown": 1}]),
+    ):
+        good = fv.TableChanges(insert=[{"id": 7, "price": Decimal("5.00")}])
+        with pytest.raises(InvalidChanges):
+            shop.apply({"lines": good, "orders": bad})
+    assert shop.parts.sources.latest("orders") == before
+    assert shop.table("lines").count() == 3
+
+
+def test_statements(shop: fv.Warehouse) -> None:
+    shop.sql(f"CREATE MATERIALIZED VIEW totals COMMENT 'per city' AS {TOTALS}")
+    assert shop.sql("CREATE MATERIALIZED VIEW IF NOT EXISTS totals AS SELECT 1 AS x") is None
+    with pytest.raises(NameTaken):
+        shop.sql("CREATE MATERIALIZED VIEW totals AS SELECT 1 AS x FROM orders")
+    shop.sql("INSERT INTO lines VALUES (2, 10.00)")
+    shop.sql("UPDATE orders SET city = 'Bonn' WHERE id = 2")
+    shop.sql("DELETE FROM orders WHERE id = 3")
+    shop.sql("ALTER MATERIALIZED VIEW totals SET POLICY STRICT")
+    assert shop.sql("REFRESH MATERIALIZED VIEW totals").views[0].mode == INCREMENTAL
+    assert rows(shop.sql("SELECT * FROM totals WHERE city = 'Bonn'")) == [("Bonn", 2, Decimal("12.00"))]
+    assert isinstance(shop.sql("EXPLAIN MATERIALIZED VIEW totals"), Explanation)
+    assert [s.view for s in shop.sql("SHOW MATERIALIZED VIEWS")] == ["totals"]
+    shop.sql("CREATE MATERIALIZED VIEW above AS SELECT count(*) AS n FROM totals")
+    with pytest.raises(ViewInUse):
+        shop.sql("DROP MATERIALIZED VIEW totals")
+    shop.sql("DROP MATERIALIZED VIEW above")
+    shop.sql("CREATE OR REPLACE MATERIALIZED VIEW totals AS SELECT count(*) AS n FROM orders")
+    assert rows(shop.read("totals")) == [(2,)]
+    shop.sql("DROP MATERIALIZED VIEW totals")
+    shop.sql("DROP MATERIALIZED VIEW IF EXISTS totals")
+    assert not list((shop.root / "views").glob("*"))
+
+
+def test_definitions_that_are_refused_create_nothing(shop: fv.Warehouse) -> None:
+    for query, error in (
+        ("SELECT nothing FROM orders", DefinitionRejected),
+        ("SELECT * FROM nowhere", DefinitionRejected),
+        ("SELEC 1", DefinitionRejected),
+        ("SELECT id, rand() AS r FROM orders", ViewNotMaintainable),
+        ("SELECT id FROM orders WHERE current_date() > DATE'2024-01-01'", ViewNotMaintainable),
+        ("SELECT id, count(*) FROM orders GROUP BY id", InvalidColumn),
+        ("SELECT id AS a, id AS A FROM orders", InvalidColumn),
+        ("SELECT id AS __rows FROM orders", InvalidColumn),
+        (f"SELECT * FROM delta.`{shop.root / 'tables' / 'orders'}`", UnregisteredSource),
+    ):
+        with pytest.raises(error):
+            shop.create_view("bad", query)
+    assert "bad" not in shop.catalog
+    assert not (shop.root / "views").exists()
+
+
+def test_a_function_defines_the_same_view_as_sql(shop: fv.Warehouse) -> None:
+    @shop.view
+    def cheap() -> DataFrame:
+        return shop.table("lines").where("price < 2").select("id", "price")
+
+    shop.create_view("cheap_sql", "SELECT id, price FROM lines WHERE price < 2")
+    relations = [shop.parts.strategy(shop.catalog.view(n)).relation for n in ("cheap", "cheap_sql")]
+    assert relations[0] == relations[1]
+    shop.apply({"lines": fv.TableChanges(insert=[{"id": 5, "price": Decimal("1.00")}])})
+    assert shop.refresh(policy="STRICT")["cheap"].mode == INCREMENTAL
+    assert shop.check("cheap").ok
+    shop.view(cheap)
+
+    def other() -> DataFrame:
+        return shop.table("orders").select("id")
+
+    with pytest.raises(DefinitionChanged):
+        shop.view(other, name="cheap")
+
+
+def test_check_finds_and_repairs_wrong_rows(shop: fv.Warehouse) -> None:
+    shop.create_view("totals", TOTALS)
+    shop.create_view("joined", "SELECT city, price FROM orders JOIN lines USING (id)")
+    for name, change in (("totals", "total = total + 1"), ("joined", "__count = 1")):
+        path = shop.catalog.path(shop.catalog.view(name))
+        shop.spark.sql(f"UPDATE delta.`{path}` SET {change} WHERE city = 'Oslo'")
+        wrong = shop.check(name)
+        assert not wrong.ok
+        assert wrong.examples
+        assert shop.check(name, repair_groups=True).repaired == 1
+        assert shop.check(name).ok
+        assert shop.check(name, sample=0.5).ok
+    shop.apply({"lines": fv.TableChanges(insert=[{"id": 1, "price": Decimal("1.00")}])})
+    shop.refresh(policy="STRICT")
+    assert shop.check("totals").ok
+    assert shop.check("joined").ok
+
+
+def test_a_hidden_state_that_is_wrong_behind_a_right_value_is_repaired(shop: fv.Warehouse) -> None:
+    shop.create_view("totals", TOTALS)
+    path = shop.catalog.path(shop.catalog.view("totals"))
+    shop.spark.sql(f"UPDATE delta.`{path}` SET __rows = 99 WHERE city = 'Oslo'")
+    assert shop.check("totals").ok
+    assert shop.check("totals", repair_groups=True).repaired == 1
+
+
+def test_tables_are_registered_by_path_and_by_catalog_name(shop: fv.Warehouse) -> None:
+    path = shop.root.parent / "elsewhere"
+    shop.spark.sql(f"CREATE TABLE delta.`{path}` (a INT) USING DELTA")
+    shop.register("elsewhere", path)
+    shop.spark.sql("CREATE TABLE IF NOT EXISTS default.named (a INT) USING DELTA")
+    shop.register("named", table="default.named")
+    shop.create_view("both", "SELECT * FROM elsewhere UNION ALL SELECT * FROM named")
+    shop.spark.sql("INSERT INTO default.named VALUES (1), (1)")
+    shop.refresh(policy="STRICT")
+    assert rows(shop.read("both")) == [(1,), (1,)]
+    shop.spark.sql("DROP TABLE default.named")
+
+
+def test_nothing_changed_runs_no_spark_job(shop: fv.Warehouse) -> None:
+    shop.create_view("totals", TOTALS)
+    shop.refresh()
+    tracker = shop.spark.sparkContext.statusTracker()
+    before = max(tracker.getJobIdsForGroup(None), default=-1)
+    assert [view.mode for view in shop.refresh().views] == [UNCHANGED]
+    assert max(tracker.getJobIdsForGroup(None), default=-1) == before
+
+
+def test_a_refresher_that_is_overtaken_pins_again(shop: fv.Warehouse) -> None:
+    shop.create_view("totals", TOTALS, policy="INCREMENTAL")
+    shop.apply({"lines": fv.TableChanges(insert=[{"id": 1, "price": Decimal("1.00")}])})
+    other = fv.open(shop.root, shop.spark)
+    pin = Refresher._pin
+    raced = []
+
+    def overtaken(self: Refresher, names: object) -> object:
+        pinned = pin(self, names)  # type: ignore[arg-type]
+        if not raced:
+            raced.append(True)
+            shop.apply({"lines": fv.TableChanges(insert=[{"id": 1, "price": Decimal("2.00")}])})
+            other.refresh()
+        return pinned
+
+    with patch.object(Refresher, "_pin", overtaken):
+        report = shop.refresh()
+    assert report["totals"].mode == UNCHANGED
+    assert shop.check("totals").ok
+    assert ("Oslo", 4, Decimal("6.00")) in rows(shop.read("totals"))
