@@ -28,12 +28,17 @@ APP = "freshview:0000"
 PLAIN = pa.schema([("k", pa.int64()), ("v", pa.string())])
 
 
-@pytest.fixture(params=["memory", "native", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.fixture(
+    params=["memory", "native", "engine", pytest.param("spark", marks=pytest.mark.spark)]
+)
 def storage(request: pytest.FixtureRequest) -> Storage:
     if request.param == "memory":
         return MemoryStorage()
     if request.param == "native":
         return NativeStorage()
+    if request.param == "engine":
+        # Native, with the query engine for lookups in tables of any size.
+        return NativeStorage(engine_above_bytes=0)
     from freshview.storage.spark import SparkStorage
 
     return SparkStorage(request.getfixturevalue("spark"))

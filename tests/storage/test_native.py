@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from collections.abc import Iterator
@@ -13,8 +14,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from freshview.errors import ConcurrentWrite, HistoryLost, NativeRefused, StaleCommit, TableMissing
+from freshview.storage.columns import columns_of
 from freshview.storage.interface import Commit
 from freshview.storage.native import NativeStorage
+from freshview.storage.native_files import live_files
+from freshview.storage.native_match import keys_for
+from freshview.storage.native_ranges import ranges_of
 from freshview.storage.native_write import commit_properties
 
 from .samples import bag, difference
@@ -86,6 +91,7 @@ def test_a_vacuumed_file_is_lost_history(storage: NativeStorage, path: str) -> N
         lambda: storage.changes(path, 0, 1),
         lambda: storage.read(path, 0),
         lambda: storage.lookup(path, 0, ["v"], "k", pa.array([1])),
+        lambda: NativeStorage(engine_above_bytes=0).lookup(path, 0, ["v"], "k", pa.array([1])),
     ):
         with pytest.raises(HistoryLost) as caught:
             ask()
@@ -194,12 +200,14 @@ def test_many_row_groups_and_files_are_searched(tmp_path: Path, monkeypatch: Any
     small = WriterProperties(max_row_group_size=16)
     for start in range(0, len(keys), 40):
         write_deltalake(path, table.slice(start, 40), mode="append", writer_properties=small)
-    for wanted in ([3], [55, 99, None], [None], list(range(200)), [1000]):
+    monkeypatch.setattr("freshview.storage.native_ranges._COVERED_MAX", 0.5)
+    for wanted in ([3], [55, 99, None], [None], list(range(200)), [1000], list(range(0, 60, 2))):
         expected = [row for row in table.to_pylist() if row["k"] in wanted]
-        found = storage.lookup(
-            path, storage.latest(path), ["v", "k"], "k", pa.array(wanted, pa.int64())
-        )
-        assert bag(found) == bag(pa.Table.from_pylist(expected, table.schema))
+        for searched in (storage, NativeStorage(engine_above_bytes=0)):
+            found = searched.lookup(
+                path, storage.latest(path), ["v", "k"], "k", pa.array(wanted, pa.int64())
+            )
+            assert bag(found) == bag(pa.Table.from_pylist(expected, table.schema))
 
 
 def test_the_log_may_hold_any_text(tmp_path: Path) -> None:
@@ -235,3 +243,27 @@ def test_an_unknown_feature_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NativeRefused) as caught:
         storage.append(path, rows(2), None)
     assert caught.value.parameters["reason"] == "NATIVE_UNKNOWN_FEATURE"
+
+
+def test_keys_close_together_become_a_few_ranges(tmp_path: Path) -> None:
+    path, storage = str(tmp_path / "t"), NativeStorage()
+    storage.create(path, pa.table({"k": [-5_000_000, 0, 5_000_000]}))
+    with storage._handles.at(path, 0) as table:
+        state = storage.state(path, 0)
+        (key,) = columns_of(state, ["k"])
+        files = live_files(table, state, key)
+    assert [(live.low, live.high, live.nulls) for live in files] == [(-5_000_000, 5_000_000, 0)]
+
+    def ranges(values: list[int | None]) -> list[tuple[int, int]] | None:
+        return ranges_of(keys_for(pa.array(values, pa.int64()), pa.int64()), key, files)
+
+    assert ranges([3, 1, 3]) == [(1, 1), (3, 3)]
+    assert ranges([1, None]) is None
+    assert ranges([2**63 - 1]) is None
+    close = ranges([*range(0, 100, 2), *range(1000, 1100)])
+    assert close is not None
+    assert len(close) == 16
+    assert (close[0][0], close[-1][1]) == (0, 1099)
+    assert all(low <= high for low, high in close)
+    assert all(one[1] < two[0] for one, two in itertools.pairwise(close))
+    assert ranges(list(range(0, 2_000_000, 100_000))) is None

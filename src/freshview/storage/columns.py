@@ -41,9 +41,9 @@ class Column:
         """The values of a file's array as the table shows them."""
         return _conformed(array, self.spark_type, self.arrow_type)
 
-    def constant(self, text: str | None, length: int) -> pa.Array:
-        """A partition column: one value, as the log spells it, for all rows of a file."""
-        return pa.repeat(partition_value(text, self.arrow_type), length)
+    def from_engine(self, array: pa.Array) -> pa.Array:
+        """The values of the query engine's array, which already has the visible names."""
+        return array if array.type == self.arrow_type else array.cast(self.arrow_type)
 
     def missing(self, length: int) -> pa.Array:
         """The column in a file that is older than it."""

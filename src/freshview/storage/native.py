@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, cast
 
 import pyarrow as pa
-from deltalake import DeltaTable, Schema, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, Schema, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from freshview.errors import (
@@ -40,6 +40,7 @@ from freshview.storage.native_files import (
 )
 from freshview.storage.native_handles import Handles
 from freshview.storage.native_lookup import Lookup
+from freshview.storage.native_ranges import engine_for
 from freshview.storage.native_rules import INT96, Operation, refusal
 from freshview.storage.native_write import commit_properties, fitting, merge, merge_source
 from freshview.storage.plain_arrow import nullable_schema, plain_schema, to_arrow
@@ -52,7 +53,10 @@ class NativeStorage:
 
     name = "native"
 
-    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, options: Mapping[str, str] | None = None, *, engine_above_bytes: int = 4 << 20
+    ) -> None:
+        self._engine_above_bytes = engine_above_bytes
         self._options = dict(options) if options else None
         self._handles = Handles(options)
         self._footers = Footers()
@@ -137,9 +141,16 @@ class NativeStorage:
         """See `Storage.lookup`. NativeRefused for nested keys and keys of another kind."""
         with self._handles.at(path, version) as table:
             state = self._served(path, table, Operation.LOOKUP)
-            files, store = live_files(table, state), filesystem(path, table)
-        (by,) = columns_of(state, [key])
-        search = Lookup(path, store, self._footers, columns_of(state, columns), by)
+            (by,) = columns_of(state, [key])
+            files, store = live_files(table, state, by), filesystem(path, table)
+
+        def engine() -> QueryBuilder:
+            with self._handles.at(path, version) as again:
+                return engine_for(again)
+
+        wanted = columns_of(state, columns)
+        above = self._engine_above_bytes
+        search = Lookup(path, store, self._footers, wanted, by, engine, above)
         try:
             return search.run(files, keys, limit)
         except ValueError as problem:

@@ -39,8 +39,11 @@ class LiveFile:
 
     path: str
     size: int
-    rows: int | None
     partition: Mapping[str, pa.Scalar]
+    low: int | None
+    high: int | None
+    nulls: int | None
+    """Bounds and NULLs of the key column where the log tells them, for integers and dates."""
     kept: npt.NDArray[np.bool_] | None
     """Which rows are there, None for all; a missing tail counts as kept."""
 
@@ -87,7 +90,10 @@ class Footers:
         return file
 
     def has_int96(self, root: str, store: pafs.FileSystem, live: LiveFile) -> bool:
-        """Whether a file holds INT96 timestamps. Asked once per file and then remembered."""
+        """Whether a file holds INT96 timestamps. Asked once per file and then remembered.
+
+        Raises NativeRefused, as opening does, for a file in the calendar of Spark 2.
+        """
         key = (root, live.path, live.size)
         with self._lock:
             known = self._int96.get(key)
@@ -100,14 +106,17 @@ class Footers:
         return known
 
 
-def live_files(table: DeltaTable, state: TableState) -> list[LiveFile]:
-    """The data files of a snapshot with their partition values and deleted rows."""
+def live_files(table: DeltaTable, state: TableState, key: Column | None = None) -> list[LiveFile]:
+    """The data files of a snapshot with their partition values and deleted rows.
+
+    With a key column also with its bounds, so that files without the keys are not opened.
+    """
     actions = pa.table(table.get_add_actions())
     kept = kept_rows(table) if DELETION_VECTORS in state.features else {}
     partitions = (
         actions.column("partition").to_pylist() if "partition" in actions.column_names else None
     )
-    counts = actions.column("num_records") if "num_records" in actions.column_names else None
+    bounds = [_logged(actions, part, key) for part in ("min", "max", "null_count")]
     files = []
     for index, encoded in enumerate(actions.column("path").to_pylist()):
         path = unquote(encoded)
@@ -115,19 +124,43 @@ def live_files(table: DeltaTable, state: TableState) -> list[LiveFile]:
             reason = "its data files lie outside its folder (a shallow clone)"
             raise NativeRefused(path=state.path, operation="read", reason=reason)
         values = partitions[index] if partitions else {}
+        low, high, nulls = (part[index] if part else None for part in bounds)
         files.append(
             LiveFile(
                 path,
                 actions.column("size_bytes")[index].as_py(),
-                counts[index].as_py() if counts is not None else None,
                 {
                     name: pa.scalar(value, state.arrow_schema.field(name).type)
                     for name, value in values.items()
                 },
+                low,
+                high,
+                nulls,
                 kept.get(path),
             )
         )
     return files
+
+
+def _logged(actions: pa.Table, part: str, key: Column | None) -> list[int | None] | None:
+    """One statistic of the key column per file, as integers.
+
+    Only for integers and dates: the log cuts timestamps to milliseconds and texts to 32 letters.
+    """
+    if key is None or key.partition or part not in actions.column_names:
+        return None
+    exact = pa.types.is_signed_integer(key.arrow_type) or pa.types.is_date32(key.arrow_type)
+    kinds = actions.schema.field(part).type
+    place = kinds.get_field_index(key.name)
+    if not exact or place < 0 or key.name != key.physical:
+        return None
+    column = pa.chunked_array(
+        [chunk.flatten()[place] for chunk in actions.column(part).chunks], kinds.field(place).type
+    )
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    values: list[int | None] = column.cast(pa.int64()).to_pylist()
+    return values
 
 
 def kept_rows(table: DeltaTable) -> dict[str, npt.NDArray[np.bool_]]:

@@ -2,7 +2,8 @@
 
 Files, then row groups, that cannot hold a key by their statistics are not read. In the others the
 key column is read first, a batch at a time; the other columns only up to the last batch with a hit.
-Row groups are shared out over a few threads (pyarrow decodes without the interpreter lock).
+Row groups are shared out over a few threads (pyarrow decodes without the interpreter lock). Keys in
+a few narrow ranges go through the query engine instead, which reads single pages (`native_ranges`).
 See `docs/decisions/0003-lookups.md` for what was measured.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -19,11 +20,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
+from deltalake import QueryBuilder
 
 from freshview.errors import TooManyRows
 from freshview.storage.columns import Column
 from freshview.storage.native_files import Footers, LiveFile, file_batches, schema_of, shown
 from freshview.storage.native_match import Keys, keys_for
+from freshview.storage.native_ranges import EngineFailed, ranged_batches, ranges_of
 
 _THREADS = min(4, os.cpu_count() or 1)
 _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="freshview-lookup")
@@ -54,20 +57,60 @@ class Lookup:
     footers: Footers
     columns: Sequence[Column]
     key: Column
+    engine: Callable[[], QueryBuilder]
+    engine_above_bytes: int
+    """Files smaller than this together are read faster without the engine."""
 
     def run(self, files: Sequence[LiveFile], keys: pa.Array, limit: int | None) -> pa.Table:
         """All rows of these files whose key is among the keys."""
         wanted = keys_for(keys, self.key.arrow_type)
         empty = schema_of(self.columns).empty_table()
-        if len(wanted) == 0:
+        able = [live for live in files if self._may_match(live, wanted)]
+        if len(wanted) == 0 or not able:
             return empty
-        budget = _Budget(self.path, limit)
-        work = [
-            (live, group)
-            for live in files
-            if self._partition_may_match(live, wanted)
-            for group in self._row_groups(live, wanted)
-        ]
+        batches = self._ranged(files, able, wanted, limit)
+        if batches is None:
+            batches = self._scanned(able, wanted, _Budget(self.path, limit))
+        return pa.Table.from_batches(batches, empty.schema) if batches else empty
+
+    def _engine_is_right(self, files: Sequence[LiveFile]) -> bool:
+        """Whether the query engine reads the columns asked for as Spark does.
+
+        It reads INT96 timestamps wrongly, and knows nothing of the calendar of Spark 2; a file in
+        that calendar raises NativeRefused here.
+        """
+        columns = [*self.columns, self.key]
+        if any(_holds(column.arrow_type, pa.types.is_timestamp) for column in columns):
+            return False
+        if any(_holds(column.arrow_type, pa.types.is_date32) for column in columns):
+            for live in files:
+                self.footers.has_int96(self.path, self.store, live)
+        return True
+
+    def _ranged(
+        self, files: Sequence[LiveFile], able: Sequence[LiveFile], keys: Keys, limit: int | None
+    ) -> list[pa.RecordBatch] | None:
+        """The rows found through the engine, None where it is not the way."""
+        if sum(live.size for live in able) < self.engine_above_bytes:
+            return None
+        ranges = ranges_of(keys, self.key, files)
+        if ranges is None or not self._engine_is_right(able):
+            return None
+        budget, batches = _Budget(self.path, limit), []
+        try:
+            for column, rows in ranged_batches(self.engine(), self.columns, self.key, ranges):
+                hits = keys.hits(column)
+                budget.spend(len(hits))
+                if len(hits):
+                    batches.append(rows.take(pa.array(hits)))
+        except EngineFailed:
+            return None
+        return batches
+
+    def _scanned(
+        self, files: Sequence[LiveFile], wanted: Keys, budget: _Budget
+    ) -> list[pa.RecordBatch]:
+        work = [(live, group) for live in files for group in self._row_groups(live, wanted)]
         if len(work) <= 1:
             parts = [self._row_group(live, group, wanted, budget) for live, group in work]
         else:
@@ -77,12 +120,12 @@ class Lookup:
             finally:
                 for task in tasks:
                     task.cancel()
-        batches = [batch for part in parts for batch in part]
-        return pa.Table.from_batches(batches, empty.schema) if batches else empty
+        return [batch for part in parts for batch in part]
 
-    def _partition_may_match(self, live: LiveFile, keys: Keys) -> bool:
+    def _may_match(self, live: LiveFile, keys: Keys) -> bool:
+        """Whether a file can hold a key, by its partition or by the log's statistics."""
         if not self.key.partition:
-            return True
+            return keys.may_lie_within(live.low, live.high, live.nulls)
         value = live.partition[self.key.name]
         return len(keys.hits(pa.repeat(value, 1))) > 0
 
@@ -176,3 +219,8 @@ def _bounds(chunk: pq.ColumnChunkMetaData) -> tuple[int | None, int | None, int 
     if not statistics.has_min_max:
         return (None, None, nulls)
     return (int(statistics.min_raw), int(statistics.max_raw), nulls)
+
+
+def _holds(kind: pa.DataType, is_kind: Callable[[pa.DataType], bool]) -> bool:
+    """Whether a type is, or holds, a kind of type."""
+    return is_kind(kind) or any(_holds(kind.field(i).type, is_kind) for i in range(kind.num_fields))
