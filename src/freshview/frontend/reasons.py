@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from freshview.algebra.expressions import Opaque, is_deterministic
+from freshview.algebra.expressions import Call, Expression, Literal, Opaque, is_deterministic
 from freshview.algebra.relations import Aggregate, Relation
 from freshview.algebra.render import aggregate_text, expression_text
 from freshview.algebra.traverse import expressions, walk
@@ -13,6 +13,9 @@ CLOCK = frozenset(
     | {"CurrentBatchTimestamp", "CurrentTimeZone"}
 )
 """Functions of the clock."""
+
+CLOCK_WORDS = frozenset({"now", "today", "tomorrow", "yesterday"})
+"""Texts that Spark casts to the current moment or day."""
 
 SESSION = frozenset({"CurrentUser", "CurrentDatabase", "CurrentCatalog", "SparkVersion"})
 """Functions of who asks."""
@@ -26,7 +29,7 @@ PLACE = frozenset(
 
 def refusals(relation: Relation) -> tuple[Reason, ...]:
     """Why a definition cannot be a materialized view; empty if it can."""
-    found = [_refusal(part) for part in expressions(relation) if isinstance(part, Opaque)]
+    found = [_refusal(part) for part in expressions(relation)]
     for node in walk(relation):
         if isinstance(node, Aggregate):
             found += [
@@ -37,16 +40,25 @@ def refusals(relation: Relation) -> tuple[Reason, ...]:
     return tuple(dict.fromkeys(reason for reason in found if reason is not None))
 
 
-def _refusal(part: Opaque) -> Reason | None:
+def _refusal(part: Expression) -> Reason | None:
+    match part:
+        case Call("cast", (Literal(str(word), "string"),)) if _is_clock_word(word, part.type):
+            return _clock(expression_text(part))
+        case Opaque():
+            return _opaque_refusal(part)
+        case _:
+            return None
+
+
+def _is_clock_word(word: str, target: str) -> bool:
+    return target.startswith(("date", "timestamp")) and word.strip().lower() in CLOCK_WORDS
+
+
+def _opaque_refusal(part: Opaque) -> Reason | None:
     name = part.text.partition("(")[0]
     subject = expression_text(part)
     if name in CLOCK and not (name == "UnixTimestamp" and part.arguments):
-        return Reason(
-            "DEPENDS_ON_CLOCK",
-            subject,
-            "its value changes without any table changing, so no refresh could tell that it did",
-            "filter by time where the view is read, or keep the moment in a table",
-        )
+        return _clock(subject)
     if name in SESSION:
         return Reason(
             "DEPENDS_ON_SESSION",
@@ -64,6 +76,15 @@ def _refusal(part: Opaque) -> Reason | None:
     if not part.deterministic and all(is_deterministic(a) for a in part.arguments):
         return _not_deterministic(subject)
     return None
+
+
+def _clock(subject: str) -> Reason:
+    return Reason(
+        "DEPENDS_ON_CLOCK",
+        subject,
+        "its value changes without any table changing, so no refresh could tell that it did",
+        "filter by time where the view is read, or keep the moment in a table",
+    )
 
 
 def _not_deterministic(subject: str) -> Reason:
