@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.cli.run import in_process, own_process
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+pytestmark = pytest.mark.spark
 
 SALES = "SELECT city, count(*) AS orders, sum(amount) AS total FROM orders GROUP BY city"
 
 
-@pytest.fixture
-def shop(tmp_path):
+@pytest.fixture(scope="module")
+def original(spark, tmp_path_factory):
     """A warehouse with a registered table and a view on it."""
-    orders = pa.table({"id": [1, 2, 3], "city": ["Oslo", "Rome", "Oslo"], "amount": [10, 20, 30]})
-    write_deltalake(tmp_path / "orders", orders)
-    shop = tmp_path / "shop"
+    shop = tmp_path_factory.mktemp("original") / "shop"
     assert in_process("init", shop).status == 0
-    registered = in_process("register", "orders", tmp_path / "orders", "-w", shop, "--json")
+    orders = pa.table({"id": [1, 2, 3], "city": ["Oslo", "Rome", "Oslo"], "amount": [10, 20, 30]})
+    write_deltalake(shop / "orders", orders)
+    registered = in_process("register", "orders", shop / "orders", "-w", shop, "--json")
     assert registered.answer["ok"] is True
     created = in_process("sql", "-w", shop, f"CREATE MATERIALIZED VIEW sales AS {SALES}")
     assert created.status == 0
     return shop
 
 
+@pytest.fixture
+def shop(original, tmp_path):
+    """A copy of the warehouse, which is a folder that may stand anywhere."""
+    return shutil.copytree(original, tmp_path / "shop")
+
+
 def sell(shop, amount):
     row = pa.table({"id": [9], "city": ["Rome"], "amount": [amount]})
-    write_deltalake(shop.parent / "orders", row, mode="append")
+    write_deltalake(shop / "orders", row, mode="append")
 
 
 def rows(shop):
