@@ -5,7 +5,6 @@ does it. It costs about a minute of processor time, and each later start needs h
 """
 
 import contextlib
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -94,7 +93,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stderr.flush()
-    # The gateway is gone, and PySpark's own clean-up at exit would look for it.
-    os._exit(status)
+    sys.exit(main())
