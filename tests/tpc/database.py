@@ -40,9 +40,7 @@ class Database:
 
     def query(self, number: int) -> str:
         """A query in Spark's dialect whose result is one certain bag of rows."""
-        text = for_spark(self.texts[number])
-        if self.kind == "tpcds":
-            text = relaxed(number, text)
+        text = relaxed(self.kind, number, for_spark(self.texts[number]))
         return with_total_order(text, len(self.session.sql(text).columns))
 
 

@@ -9,6 +9,7 @@ not survive the outer joins that our rules may put above a node.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -308,11 +309,15 @@ class PlanImport:
         return tuple(self._expressions.expression(source, scope) for source in items(sources))
 
 
+_COMMON = re.compile(r"^(_common_expr)_\d+$")
+"""Spark numbers the shared parts of expressions through the whole session."""
+
+
 def _name(source: JavaObject, expression: Expression) -> str:
     """An alias names its column; a column passed through keeps the name that it has."""
     if isinstance(expression, Column) and source.nodeName() != "Alias":
         return expression.attribute.name
-    return str(source.name())
+    return _COMMON.sub(r"\1", str(source.name()))
 
 
 def selected(relation: Relation, predicate: Expression) -> Relation:

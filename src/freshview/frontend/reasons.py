@@ -22,7 +22,7 @@ SESSION = frozenset({"CurrentUser", "CurrentDatabase", "CurrentCatalog", "SparkV
 
 PLACE = frozenset(
     {"InputFileName", "InputFileBlockStart", "InputFileBlockLength", "SparkPartitionID"}
-    | {"MonotonicallyIncreasingID"}
+    | {"MonotonicallyIncreasingID", "monotonically_increasing_id"}
 )
 """Functions of where a row happens to be stored or computed."""
 
