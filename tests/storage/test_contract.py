@@ -150,6 +150,7 @@ def test_apply_sets_inserts_and_deletes_by_key(storage: Storage, path: str) -> N
         commit=Commit(APP, 1, {"s": {"t": 5}}),
     )
     assert storage.last_commit(path, APP) == (0, Commit(APP, 1, {"s": {"t": 5}}))
+    assert (storage.number(path, APP), storage.number(path, "other")) == (1, None)
     upserts = plain((2, "B"), (None, "N"), (9, "x"))
     deletes = pa.table({"k": pa.array([1, 77], pa.int64())})
     assert storage.apply(path, ["k"], upserts, deletes, Commit(APP, 2, {"é": [1, None]})) == 1

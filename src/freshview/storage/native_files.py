@@ -28,8 +28,8 @@ from freshview.storage.features import DELETION_VECTORS
 from freshview.storage.interface import TableState
 from freshview.storage.plain_arrow import has_views
 
-BATCH_ROWS = 65_536
-_BUFFER_BYTES = 1 << 18
+BATCH_ROWS = 16_384
+_BUFFER_BYTES = 1 << 17
 _LEGACY_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
 

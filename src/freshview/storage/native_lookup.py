@@ -27,6 +27,7 @@ from freshview.storage.columns import Column
 from freshview.storage.native_files import Footers, LiveFile, file_batches, schema_of, shown
 from freshview.storage.native_match import Keys, keys_for
 from freshview.storage.native_ranges import EngineFailed, ranged_batches, ranges_of
+from freshview.storage.plain_arrow import has_views
 
 _THREADS = min(4, os.cpu_count() or 1)
 _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="freshview-lookup")
@@ -147,36 +148,51 @@ class Lookup:
         self, live: LiveFile, group: int, keys: Keys, budget: _Budget
     ) -> list[pa.RecordBatch]:
         with self._open(live) as file:
-            hits = self._hits(file, live, group, keys, budget)
+            hits, values = self._hits(file, live, group, keys, budget)
             if len(hits) == 0:
                 return []
+            # The key's values are known by now; reading its column again would cost as much.
+            others = [column for column in self.columns if column.name != self.key.name]
             found = []
-            for start, length, arrays in file_batches(file, self.columns, group):
-                low, high = np.searchsorted(hits, [start, start + length])
+            for start, length, arrays in file_batches(file, others, group):
+                low, high = (int(place) for place in np.searchsorted(hits, [start, start + length]))
                 if low < high:
                     picked = pa.array(hits[low:high] - start)
-                    found.append(shown(self.columns, arrays, live.partition, length, picked))
+                    rows = shown(others, arrays, live.partition, length, picked)
+                    found.append(self._with_key(rows, values.slice(low, high - low)))
                 if high == len(hits):
                     break
             return found
 
+    def _with_key(self, rows: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
+        """The columns asked for, in their order, the key's values put in where it is one of them."""
+        others = iter(rows.columns)
+        arrays = [values if c.name == self.key.name else next(others) for c in self.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema_of(self.columns))
+
     def _hits(
         self, file: pq.ParquetFile, live: LiveFile, group: int, keys: Keys, budget: _Budget
-    ) -> npt.NDArray[np.int64]:
-        """Positions in the row group that match and are not deleted."""
+    ) -> tuple[npt.NDArray[np.int64], pa.Array]:
+        """Positions in the row group that match and are not deleted, and their keys."""
         before = sum(file.metadata.row_group(g).num_rows for g in range(group))
-        parts = []
+        parts, values = [], []
         for start, length, arrays in file_batches(file, [self.key], group):
             if self.key.partition or self.key.physical not in arrays:
                 column = shown([self.key], arrays, live.partition, length, None).column(0)
             else:
                 column = arrays[self.key.physical]
-            hits = keys.hits(column) + start
+            hits = keys.hits(column)
             if live.kept is not None and len(hits):
-                hits = hits[_kept(live.kept, hits + before)]
+                hits = hits[_kept(live.kept, hits + start + before)]
+            if len(hits) == 0:
+                continue
             budget.spend(len(hits))
-            parts.append(hits)
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+            parts.append(hits + start)
+            plain = self.key.from_file(column) if has_views(column.type) else column
+            values.append(self.key.from_file(plain.take(pa.array(hits))))
+        if not parts:
+            return np.empty(0, np.int64), pa.nulls(0, self.key.arrow_type)
+        return np.concatenate(parts), pa.concat_arrays(values)
 
 
 def _kept(mask: npt.NDArray[np.bool_], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
