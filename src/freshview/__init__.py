@@ -1,10 +1,7 @@
 """freshview keeps materialized views on Spark and Delta Lake current, incrementally.
 
-    import freshview as fv
-
-    wh = fv.open("warehouse")
-    wh.sql("CREATE MATERIALIZED VIEW revenue AS SELECT ...")
-    wh.refresh().show()
+Start with ``freshview.open``: it gives a warehouse, in which ``sql`` defines views and ``refresh``
+brings them up to date.
 """
 
 from __future__ import annotations
@@ -31,21 +28,19 @@ _LAZY = {
 }
 
 
-def open(  # noqa: A001 - the name that reads right as freshview.open
-    path: str | Path, spark: SparkSession | None = None, *, create: bool = True
-) -> Warehouse:
+def open(path: str | Path, spark: SparkSession | None = None, *, create: bool = True) -> Warehouse:
     """Open a warehouse folder, making it one if it is none yet and ``create`` allows it.
 
     Without ``spark`` the active session is used, or an embedded one is started when it is needed.
     """
-    from freshview.runtime.warehouse import open_warehouse  # noqa: PLC0415 - Spark is slow to import
+    from freshview.runtime.warehouse import open_warehouse
 
     return open_warehouse(path, spark, create=create)
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        from importlib import import_module  # noqa: PLC0415 - only for what is asked for
+        from importlib import import_module
 
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -60,7 +60,9 @@ def change(warehouse: Warehouse, dice: random.Random) -> None:
     for name in dice.sample(sorted(SCHEMAS), dice.randrange(1, 4)):
         path = str(warehouse.root / "tables" / name)
         if dice.random() < 0.4:
-            condition = dice.choice({"r": ["id < 5", "k IS NULL"], "s": ["h = 1"], "t": ["h = 2"]}[name])
+            condition = dice.choice(
+                {"r": ["id < 5", "k IS NULL"], "s": ["h = 1"], "t": ["h = 2"]}[name]
+            )
             warehouse.spark.sql(f"DELETE FROM delta.`{path}` WHERE {condition}")
         if dice.random() < 0.4:
             value = {"r": "v = v + 1, k = k - 1", "s": "w = -w", "t": "name = 'x'"}[name]
@@ -144,7 +146,9 @@ def test_empty_tables_and_schema_only_creation(spark: SparkSession, tmp_path: Pa
     warehouse.create_view("n", "SELECT count(*) AS n, sum(v) AS total FROM r", policy="STRICT")
     warehouse.create_view("g", "SELECT g, sum(v) AS total FROM r GROUP BY g", policy="STRICT")
     assert [tuple(row) for row in warehouse.read("n").collect()] == [(0, None)]
-    rows = pa.Table.from_pylist([{"id": 1, "g": None, "v": None}, {"id": 2, "g": None}], SCHEMAS["r"])
+    rows = pa.Table.from_pylist(
+        [{"id": 1, "g": None, "v": None}, {"id": 2, "g": None}], SCHEMAS["r"]
+    )
     warehouse.apply({"r": TableChanges(insert=rows)})
     warehouse.refresh()
     assert [tuple(row) for row in warehouse.read("n").collect()] == [(2, None)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from unittest.mock import patch
@@ -34,7 +33,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def shop(spark: SparkSession, tmp_path: Path) -> Iterator[fv.Warehouse]:
+def shop(spark: SparkSession, tmp_path: Path) -> fv.Warehouse:
     warehouse = fv.open(tmp_path / "shop", spark)
     orders = {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Oslo"], "note": ["a", "b", "c"]}
     lines = {"id": [1, 1, 2], "price": [Decimal("1.50"), Decimal("1.50"), Decimal("2.00")]}
@@ -43,7 +42,7 @@ def shop(spark: SparkSession, tmp_path: Path) -> Iterator[fv.Warehouse]:
         "lines",
         pa.table({"id": lines["id"], "price": pa.array(lines["price"], pa.decimal128(10, 2))}),
     )
-    yield warehouse
+    return warehouse
 
 
 def rows(df: DataFrame) -> list[tuple[object, ...]]:
@@ -57,7 +56,9 @@ def test_a_view_on_a_view_is_refreshed_from_what_is_handed_over(shop: fv.Warehou
     shop.create_view("totals", TOTALS)
     shop.create_view("everything", "SELECT sum(total) AS total, count(*) AS cities FROM totals")
     shop.apply({"lines": fv.TableChanges(insert=[{"id": 3, "price": Decimal("4.00")}])})
-    with patch.object(NativeStorage, "changes", autospec=True, side_effect=NativeStorage.changes) as read:
+    with patch.object(
+        NativeStorage, "changes", autospec=True, side_effect=NativeStorage.changes
+    ) as read:
         report = shop.refresh(policy="INCREMENTAL")
     assert [(v.view, v.mode) for v in report.views] == [
         ("totals", INCREMENTAL), ("everything", INCREMENTAL),
@@ -95,7 +96,10 @@ def test_policies(shop: fv.Warehouse) -> None:
     shop.create_view("totals", TOTALS, policy="FULL")
     shop.apply({"orders": fv.TableChanges(delete=[{"id": 3}], key=["id"])})
     report = shop.refresh()
-    assert (report["highest"].mode, report["highest"].reason) == (FULL, "AGGREGATE_NOT_DISTRIBUTIVE")
+    assert (report["highest"].mode, report["highest"].reason) == (
+        FULL,
+        "AGGREGATE_NOT_DISTRIBUTIVE",
+    )
     assert (report["totals"].mode, report["totals"].reason) == (FULL, "POLICY_FULL")
     shop.set_policy("highest", "STRICT")
     shop.apply({"orders": fv.TableChanges(delete=[{"id": 2}], key=["id"])})
@@ -148,7 +152,10 @@ def test_an_interrupted_transaction_is_completed_before_anything_is_pinned(
         written.append(step)
         write(self, step)  # type: ignore[arg-type]
 
-    with patch.object(Transactions, "_write", crash_at_the_second), pytest.raises(KeyboardInterrupt):
+    with (
+        patch.object(Transactions, "_write", crash_at_the_second),
+        pytest.raises(KeyboardInterrupt),
+    ):
         shop.apply(changes)
     assert shop.table("orders").count() == 4
     assert shop.table("lines").count() == 3
@@ -184,7 +191,9 @@ def test_statements(shop: fv.Warehouse) -> None:
     shop.sql("DELETE FROM orders WHERE id = 3")
     shop.sql("ALTER MATERIALIZED VIEW totals SET POLICY STRICT")
     assert shop.sql("REFRESH MATERIALIZED VIEW totals").views[0].mode == INCREMENTAL
-    assert rows(shop.sql("SELECT * FROM totals WHERE city = 'Bonn'")) == [("Bonn", 2, Decimal("12.00"))]
+    assert rows(shop.sql("SELECT * FROM totals WHERE city = 'Bonn'")) == [
+        ("Bonn", 2, Decimal("12.00"))
+    ]
     assert isinstance(shop.sql("EXPLAIN MATERIALIZED VIEW totals"), Explanation)
     assert [s.view for s in shop.sql("SHOW MATERIALIZED VIEWS")] == ["totals"]
     shop.sql("CREATE MATERIALIZED VIEW above AS SELECT count(*) AS n FROM totals")

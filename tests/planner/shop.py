@@ -38,7 +38,9 @@ def revenue() -> Relation:
     l_orderkey, l_price = lineitem.attributes
     o_orderkey, o_custkey, o_day = orders.attributes
     c_custkey, c_nation = customer.attributes
-    since = Call(">=", (Column(o_day), Literal("1994-01-01", "date", "DATE '1994-01-01'")), "boolean")
+    since = Call(
+        ">=", (Column(o_day), Literal("1994-01-01", "date", "DATE '1994-01-01'")), "boolean"
+    )
     joined = Join(
         Join(lineitem, Select(orders, since), equal(Column(l_orderkey), Column(o_orderkey))),
         customer,

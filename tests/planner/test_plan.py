@@ -76,7 +76,11 @@ def test_lookups_lead_outwards_from_the_delta() -> None:
     orders, customer = stages[1], stages[2]
     assert isinstance(orders, LookUpRows)
     assert isinstance(customer, LookUpRows)
-    assert (orders.leaf.table, orders.probes[0].key.name, orders.version) == ("orders", "o_orderkey", 3)
+    assert (orders.leaf.table, orders.probes[0].key.name, orders.version) == (
+        "orders",
+        "o_orderkey",
+        3,
+    )
     assert customer.probes[0].source.name == "o_custkey"
     assert (orders.expected, customer.expected) == (10, 10)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.evaluate import Bag, Table
-from freshview.algebra.expressions import Call, Column, Expression, Literal, integer
+from freshview.algebra.expressions import Call, Column, Expression, integer
 from freshview.algebra.relations import (
     Aggregate,
     AggregateOutput,
@@ -48,7 +48,9 @@ def transactions(draw: st.DrawFn, state: dict[str, Table]) -> Transaction:
     deltas = {}
     for name in sorted(names):
         present = sorted(state[name].rows.elements(), key=repr)
-        deleted = draw(st.lists(st.sampled_from(present), unique=False, max_size=3)) if present else []
+        deleted = (
+            draw(st.lists(st.sampled_from(present), unique=False, max_size=3)) if present else []
+        )
         kept = state[name].rows & Counter(deleted)
         inserted = draw(rows(len(state[name].columns)))
         before = state[name].rows
@@ -115,7 +117,9 @@ class Builder:
                 Column(self.draw(st.sampled_from(left.attributes))),
                 Column(self.draw(st.sampled_from(right.attributes))),
             )
-            return Join(left, right, Call(self.draw(st.sampled_from(["=", "<=>"])), sides, "boolean"))
+            return Join(
+                left, right, Call(self.draw(st.sampled_from(["=", "<=>"])), sides, "boolean")
+            )
         if kind == 1:
             return Join(left, right, self.predicate(left.attributes + right.attributes))
         return Join(left, right)
@@ -135,15 +139,18 @@ class Builder:
         if depth <= 0:
             return self.scan()
         make = self.draw(
-            st.sampled_from([self.select, self.project, self.join, self.union, lambda _: self.scan()])
+            st.sampled_from(
+                [self.select, self.project, self.join, self.union, lambda _: self.scan()]
+            )
         )
         return make(depth)
 
     def aggregate(self, child: Relation) -> Aggregate:
-        group = tuple(self.draw(st.lists(st.sampled_from(child.attributes), unique=True, max_size=2)))
-        outputs = []
-        for place in range(self.draw(st.integers(0 if group else 1, 3))):
-            outputs.append(AggregateOutput(*self.call(child.attributes, place)))
+        group = tuple(
+            self.draw(st.lists(st.sampled_from(child.attributes), unique=True, max_size=2))
+        )
+        count = self.draw(st.integers(0 if group else 1, 3))
+        outputs = [AggregateOutput(*self.call(child.attributes, place)) for place in range(count)]
         return Aggregate(child, group, tuple(outputs))
 
     def call(
@@ -168,6 +175,12 @@ def views(draw: st.DrawFn, shape: Shape) -> Relation:
     return shape(Builder(draw, Numbering(0)))
 
 
+def _self_join(b: Builder) -> Relation:
+    left, right = b.scan("r"), b.scan("r")
+    on = Call("=", (Column(left.attributes[0]), Column(right.attributes[1])), "boolean")
+    return Join(left, right, on)
+
+
 SHAPES: dict[str, Shape] = {
     "scan": lambda b: b.scan(),
     "selection": lambda b: b.select(1),
@@ -175,18 +188,8 @@ SHAPES: dict[str, Shape] = {
     "product": lambda b: Join(b.scan(), b.scan()),
     "equijoin": lambda b: b.join(1, equal=True),
     "non_equijoin": lambda b: b.join(1, equal=False),
-    "self_join": lambda b: _self_join(b),
+    "self_join": _self_join,
     "n_way_join": lambda b: Join(Join(b.join(1, equal=True), b.scan()), b.scan()),
     "union": lambda b: b.union(1),
     "nested": lambda b: b.relation(3),
 }
-
-
-def _self_join(b: Builder) -> Relation:
-    left, right = b.scan("r"), b.scan("r")
-    on = Call("=", (Column(left.attributes[0]), Column(right.attributes[1])), "boolean")
-    return Join(left, right, on)
-
-
-def literal(value: object) -> Literal:
-    return Literal(value, "bigint")

@@ -71,7 +71,9 @@ def test_refresh_gives_the_recomputed_groups(data: st.DataObject) -> None:
     state = data.draw(states)
     stored = groups(view, layout, Database(state))
     for step in range(3):
-        transaction: Transaction = retraction(state) if step == 2 else data.draw(transactions(state))
+        transaction: Transaction = (
+            retraction(state) if step == 2 else data.draw(transactions(state))
+        )
         database = transaction.database(state)
         assert stored == groups(pre(view), layout, database)
         stored = refreshed(view, layout, stored, database)
@@ -109,7 +111,9 @@ def test_sums_by_repeated_rows_equal_sums_by_product(data: st.DataObject) -> Non
     for node in (view, wide):
         kept = aggregate_states(node, numbering(node))
         delta = derive(node.child, transaction.deltas)
-        results.append(None if delta is None else evaluate(change_table(node, delta, kept), database))
+        results.append(
+            None if delta is None else evaluate(change_table(node, delta, kept), database)
+        )
     assert results[0] == results[1]
 
 
@@ -144,7 +148,9 @@ def test_figure_2b_of_gm06() -> None:
     total = AggregateOutput(
         new.attribute("SumCaSales", "bigint"), AggregateCall("sum", (Column(price),), "bigint")
     )
-    number = AggregateOutput(new.attribute("NumCaSales", "bigint"), AggregateCall("count", (), "bigint"))
+    number = AggregateOutput(
+        new.attribute("NumCaSales", "bigint"), AggregateCall("count", (), "bigint")
+    )
     view = Aggregate(sales, (category,), (total, number))
     layout = layout_of(view)
     before = Counter([("C1", 500), ("C1", 100), ("C1", 50), ("C1", 40), ("C2", 110), ("C2", 100)])

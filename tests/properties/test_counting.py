@@ -83,7 +83,8 @@ def _with_leaf(relation: Relation, old: Scan, new: Scan) -> Relation:
     from freshview.algebra.relations import OuterJoin, Output, Project
 
     values = {a: Column(b) for a, b in zip(old.attributes, new.attributes, strict=True)}
-    assert isinstance(relation, Project) and isinstance(relation.child, OuterJoin)
+    assert isinstance(relation, Project)
+    assert isinstance(relation.child, OuterJoin)
     join = relation.child
     on = None if join.on is None else substitute(join.on, values)
     child = OuterJoin(join.left, new, on, True, False)
@@ -110,14 +111,18 @@ def test_published_form_counts_two_insertions_twice() -> None:
     ΔJ = (ΔR × Sⁿ) ⊎ (Rⁿ × ΔS) contains the new pair two times; the telescoped form has it once.
     """
     row = Counter({(1,): 1})
-    published = Counter((*a, *b) for a in row for b in row) + Counter((*a, *b) for a in row for b in row)
+    published = Counter((*a, *b) for a in row for b in row) + Counter(
+        (*a, *b) for a in row for b in row
+    )
     assert published[(1, 1)] == 2
     from freshview.algebra.relations import Join
     from freshview.algebra.schema import Numbering
     from freshview.delta.transaction import minimal
 
     new = Numbering(0)
-    view = Join(Scan("x", (new.attribute("a", "bigint"),)), Scan("y", (new.attribute("b", "bigint"),)))
+    view = Join(
+        Scan("x", (new.attribute("a", "bigint"),)), Scan("y", (new.attribute("b", "bigint"),))
+    )
     empty = {"x": Table(("a",), Counter()), "y": Table(("b",), Counter())}
     transaction = Transaction({"x": minimal(Counter(), row), "y": minimal(Counter(), row)})
     forms = canonical(view)

@@ -81,7 +81,8 @@ def test_raw_change_feed_gives_the_same_delta(data: st.DataObject) -> None:
     both = Transaction(
         {
             name: Delta(
-                first.deltas.get(name, nothing).inserted + second.deltas.get(name, nothing).inserted,
+                first.deltas.get(name, nothing).inserted
+                + second.deltas.get(name, nothing).inserted,
                 first.deltas.get(name, nothing).deleted + second.deltas.get(name, nothing).deleted,
             )
             for name in names
@@ -110,7 +111,9 @@ def joined(left: Bag, right: Bag) -> Bag:
 @given(data=st.data())
 def test_two_table_join_formulas_of_is00_agree(data: st.DataObject) -> None:
     """[IS00] Exp. 1.2.6 and 1.2.7 are the specification of the telescoped rule for two operands."""
-    pair = st.lists(st.tuples(*[st.one_of(st.none(), st.integers(0, 2))] * 2), max_size=5).map(Counter)
+    pair = st.lists(st.tuples(*[st.one_of(st.none(), st.integers(0, 2))] * 2), max_size=5).map(
+        Counter
+    )
     left, right, i_l, i_r = (data.draw(pair) for _ in range(4))
     d_l, d_r = left & data.draw(pair), right & data.draw(pair)
     i_j = (

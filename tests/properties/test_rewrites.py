@@ -49,13 +49,9 @@ def test_a_selection_over_a_product_becomes_join_condition_and_narrow_scans() ->
     b2, d = s.attributes
     from freshview.algebra.expressions import Call
 
-    predicate = Call(
-        "and", (equal(Column(b), Column(b2)), equal(Column(d), integer(1))), "boolean"
-    )
+    predicate = Call("and", (equal(Column(b), Column(b2)), equal(Column(d), integer(1))), "boolean")
     view = Project(Select(Join(r, s), predicate), (Output(a, Column(a)),))
-    assert render(rewrite(view)) == "\n".join(
-        ["Π a", "  ⋈ b = b", "    r(a, b)", "    σ d = 1", "      s(b, d)"]
-    )
+    assert render(rewrite(view)) == "Π a\n  ⋈ b = b\n    r(a, b)\n    σ d = 1\n      s(b, d)"
 
 
 def test_a_rule_that_does_not_apply_returns_the_same_object() -> None:

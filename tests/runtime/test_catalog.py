@@ -24,7 +24,9 @@ from freshview.runtime.view_graph import base_tables, refresh_order
 
 
 def view(name: str, *sources: str) -> ViewEntry:
-    return ViewEntry(name, f"id-{name}", f"views/{name}", sources, ("a",), True, "counting", sql="x")
+    return ViewEntry(
+        name, f"id-{name}", f"views/{name}", sources, ("a",), True, "counting", sql="x"
+    )
 
 
 def catalog_with(root: Path, *entries: TableEntry | ViewEntry) -> Catalog:

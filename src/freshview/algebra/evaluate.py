@@ -131,7 +131,7 @@ def function(expression: Expression, attributes: tuple[Attribute, ...]) -> Value
             return operator.itemgetter(attributes.index(attribute))
         case Literal():
             constant = expression.value
-            return lambda row: constant
+            return lambda _: constant
         case Call(operation, arguments):
             parts = [function(argument, attributes) for argument in arguments]
             if operation in _LAZY:
@@ -258,7 +258,7 @@ def _aggregate_function(
     if call.function not in _AGGREGATES or len(call.arguments) > 1:
         raise NotInOracle(call.function)
     holds = None if call.filter is None else function(call.filter, attributes)
-    argument = function(call.arguments[0], attributes) if call.arguments else lambda row: True
+    argument = function(call.arguments[0], attributes) if call.arguments else lambda _: True
 
     def aggregate(rows: list[tuple[Row, int]]) -> Any:
         values = [(argument(row), n) for row, n in rows if holds is None or holds(row) is True]

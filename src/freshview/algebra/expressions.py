@@ -18,7 +18,19 @@ ARITHMETIC = frozenset({"+", "-", "*"})
 OPERATIONS = (
     COMPARISONS
     | ARITHMETIC
-    | {"and", "or", "not", "is null", "is not null", "coalesce", "if", "cast", "in", "average", "abs"}
+    | {
+        "and",
+        "or",
+        "not",
+        "is null",
+        "is not null",
+        "coalesce",
+        "if",
+        "cast",
+        "in",
+        "average",
+        "abs",
+    }
     | {"nonnegative"}
 )
 

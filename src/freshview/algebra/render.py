@@ -127,9 +127,9 @@ def _operand(expression: Expression) -> str:
 
 
 def _output(output: Output) -> str:
-    if isinstance(output.expression, Column):
-        if output.expression.attribute.name == output.attribute.name:
-            return output.attribute.name
+    shown = output.expression
+    if isinstance(shown, Column) and shown.attribute.name == output.attribute.name:
+        return output.attribute.name
     return f"{expression_text(output.expression)} → {output.attribute.name}"
 
 

@@ -71,7 +71,7 @@ def _refresher(warehouse: Path) -> Iterator[tuple[IO[str], IO[str]]]:
 
 def serve(path: str, lines: IO[str], answers: IO[str]) -> None:
     """Refresh once per line and answer with the memory it took."""
-    from freshview.runtime.warehouse import open_warehouse  # noqa: PLC0415 (only the child needs it)
+    from freshview.runtime.warehouse import open_warehouse
 
     warehouse = open_warehouse(path, create=False)
     for _ in lines:

@@ -1,1 +1,1 @@
-"""Change tables and the refresh operator. [GM06]"""
+"""Change tables and the refresh operator, after [GM06]."""

@@ -1,4 +1,4 @@
-"""Generating the aggregate-change table. [GM06] 5.1"""
+"""Generating the aggregate-change table, after [GM06] 5.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The refresh operator ⊔ for aggregate-change tables. [GM06] 4 and 5.2"""
+"""The refresh operator ⊔ for aggregate-change tables, after [GM06] 4 and 5.2."""
 
 from __future__ import annotations
 

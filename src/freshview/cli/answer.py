@@ -37,7 +37,7 @@ UsageError: type[Exception] = cast("type[Exception]", typer.BadParameter.__mro__
 @cache
 def console() -> Console:
     """Standard output, at most 100 columns wide, in colour only on a terminal."""
-    from rich.console import Console  # noqa: PLC0415 (help and version need no tables)
+    from rich.console import Console
 
     found = Console(highlight=False)
     found.width = min(found.width, WIDTH) if found.is_terminal else WIDTH

@@ -47,7 +47,7 @@ def bench(
     Example: freshview bench basics --sf 1 --repeat 7 --out basics.json
     """
     with failures(as_json):
-        from freshview.bench.basics import Settings, run_basics  # noqa: PLC0415 (loads PySpark)
+        from freshview.bench.basics import Settings, run_basics
 
         assert name is BenchName.basics
         settings = Settings(data.absolute(), sf, repeat, seed, memory)

@@ -34,7 +34,7 @@ def demo(
     if path is not None and path.exists() and (path.is_file() or any(path.iterdir())):
         refuse(f"{path} is not empty: --path takes a new or empty folder")
     with failures(as_json):
-        from freshview.demo.run import run_demo  # noqa: PLC0415 (this loads PySpark)
+        from freshview.demo.run import run_demo
 
         found = run_demo(path, sf=sf, seed=seed, console=None if as_json else console())
     if found.ok and as_json:

@@ -30,6 +30,6 @@ HERE = Path()
 
 def opened(path: Path) -> Warehouse:
     """The warehouse at a path, which has to be one already. Spark starts when it is needed."""
-    from freshview.runtime.warehouse import open_warehouse  # noqa: PLC0415 (this loads PySpark)
+    from freshview.runtime.warehouse import open_warehouse
 
     return open_warehouse(path, create=False)

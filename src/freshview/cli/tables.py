@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> Table:
     """A table without lines; a column whose name ends with ``>`` is aligned to the right."""
-    from rich.table import Table  # noqa: PLC0415 (help and version need no tables)
-    from rich.text import Text  # noqa: PLC0415
+    from rich.table import Table
+    from rich.text import Text
 
     made = Table(
         box=None,

@@ -38,7 +38,9 @@ def consolidate(delta: Relation) -> Relation:
     columns = tuple(attribute for attribute in delta.attributes if attribute != COUNT)
     net = AggregateCall("sum", (Column(COUNT),), "bigint")
     total = Aggregate(delta, columns, (AggregateOutput(COUNT, net),))
-    return Select(total, Call("not", (Call("=", (Column(COUNT), integer(0)), "boolean"),), "boolean"))
+    return Select(
+        total, Call("not", (Call("=", (Column(COUNT), integer(0)), "boolean"),), "boolean")
+    )
 
 
 def inverse(delta: Relation) -> Relation:

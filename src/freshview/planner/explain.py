@@ -157,7 +157,12 @@ def _subtree(change: Relation, term: Term) -> Relation:
         leaves = [leaf for leaf in walk(node) if isinstance(leaf, Scan | Changes)]
         deltas = [leaf for leaf in leaves if isinstance(leaf, Changes)]
         own = all(leaf.term == term.number for leaf in leaves if isinstance(leaf, Scan))
-        if is_spj(node) and deltas == [term.delta] and own and set(_scans(term)) == set(leaves) - {term.delta}:
+        if (
+            is_spj(node)
+            and deltas == [term.delta]
+            and own
+            and set(_scans(term)) == set(leaves) - {term.delta}
+        ):
             return node
     raise AssertionError("every term is part of its change expression")
 
@@ -168,4 +173,3 @@ def _scans(term: Term) -> list[Scan]:
 
 def _has_delta(relation: Relation) -> bool:
     return any(isinstance(node, Changes) for node in walk(relation))
-

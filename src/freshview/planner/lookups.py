@@ -35,7 +35,7 @@ Classes = dict[Attribute, frozenset[Attribute]]
 
 
 def probe_text(leaf: Scan, probe: Probe) -> str:
-    """``orders.o_orderkey ∈ Δlineitem.l_orderkey``"""
+    """The lookup as text, such as ``orders.o_orderkey ∈ Δlineitem.l_orderkey``."""
     return f"{leaf.table}.{probe.key.name} ∈ {probe.source_table}.{probe.source.name}"
 
 
@@ -92,7 +92,9 @@ def _outwards(term: Relation, delta: Changes) -> Iterator[LookUp]:
     known = dict.fromkeys(delta.columns, f"Δ{delta.table}")
     waiting = list(scans(term))
     while waiting:
-        found = next(((leaf, p) for leaf in waiting if (p := _probes(leaf, known, classes, strict))), None)
+        found = next(
+            ((leaf, p) for leaf in waiting if (p := _probes(leaf, known, classes, strict))), None
+        )
         if found is None:
             yield from (LookUp(leaf, ()) for leaf in waiting)
             return

@@ -182,7 +182,9 @@ def _peel(relation: Relation) -> tuple[Aggregate, tuple[Output, ...]] | None:
             return None
 
 
-def _key(aggregate: Aggregate, visible: tuple[Output, ...], new: Numbering) -> tuple[Attribute, ...]:
+def _key(
+    aggregate: Aggregate, visible: tuple[Output, ...], new: Numbering
+) -> tuple[Attribute, ...]:
     """A stored attribute for each group attribute: a visible one that shows it, or a hidden one."""
     if not aggregate.group:
         return (new.attribute("__key", "int", nullable=False),)

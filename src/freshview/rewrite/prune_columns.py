@@ -135,6 +135,8 @@ def _reads(expressions: Iterable[Expression]) -> Needed:
 
 
 def _replaced(node: _Node, **fields: Any) -> _Node:
-    if all(getattr(node, name) is new or getattr(node, name) == new for name, new in fields.items()):
+    if all(
+        getattr(node, name) is new or getattr(node, name) == new for name, new in fields.items()
+    ):
         return node
     return replace(node, **fields)

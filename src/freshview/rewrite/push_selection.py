@@ -49,14 +49,14 @@ def _push(node: Relation) -> Relation:
     match node:
         case Select(child, predicate):
             return _push_into(child, conjuncts(predicate), node)
-        case Join(left, right, on) if on is not None:
+        case Join(_, _, on) if on is not None:
             return _into_join(node, conjuncts(on))
-        case Semijoin(left, right, on) if on is not None:
+        case Semijoin(_, right, on) if on is not None:
             inside, rest = _split(conjuncts(on), right.attributes)
             if not inside:
                 return node
             return replace(node, right=_selected(right, inside), on=conjunction(rest))
-        case OuterJoin(left, right, on, True, False) if on is not None:
+        case OuterJoin(_, right, on, True, False) if on is not None:
             inside, rest = _split(conjuncts(on), right.attributes)
             if not inside:
                 return node

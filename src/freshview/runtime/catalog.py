@@ -31,8 +31,10 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
 class Policy(Enum):
-    """What a refresh may do: AUTO the cheaper way, INCREMENTAL a recompute only if it must,
-    STRICT an error in its place, FULL always a recompute.
+    """What a refresh may do.
+
+    AUTO takes the cheaper way, INCREMENTAL recomputes only if it must, STRICT raises an error in
+    its place, FULL always recomputes.
     """
 
     AUTO = "AUTO"
@@ -185,7 +187,9 @@ class Catalog:
                 self.load()
             yield
             entries = [_stored(entry) for entry in self._entries.values()]
-            write_atomically(self.file, json.dumps({"format": FORMAT, "entries": entries}, indent=1))
+            write_atomically(
+                self.file, json.dumps({"format": FORMAT, "entries": entries}, indent=1)
+            )
             self._stamp = None
         self.load()
 

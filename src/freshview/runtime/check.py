@@ -49,7 +49,7 @@ def compare(
     """Expected ∸ actual and actual ∸ expected, whole or for a sample of the groups."""
     started = time.perf_counter()
     if sample is not None:
-        chosen = _sampled(entry, strategy, expected, sample)
+        chosen = _sampled(strategy, expected, sample)
         expected, actual = expected.where(chosen), actual.where(chosen)
     expected, actual = _comparable(expected), _comparable(actual)
     missing = expected.exceptAll(actual).persist()
@@ -100,13 +100,15 @@ def repair(
         deletes.unpersist()
 
 
-def _sampled(entry: ViewEntry, strategy: Strategy, rows: DataFrame, fraction: float) -> Column:
+def _sampled(strategy: Strategy, rows: DataFrame, fraction: float) -> Column:
     """A predicate that takes or leaves whole groups, the same on both sides."""
     visible = [a.name for a in strategy.visible]
     shown = [a.name for a in strategy.key if a.name in visible]
     columns = shown if len(shown) == len(strategy.key) and shown else visible
     hashable = [
-        F.to_json(F.col(f"`{c}`")) if isinstance(rows.schema[c].dataType, MapType) else F.col(f"`{c}`")
+        F.to_json(F.col(f"`{c}`"))
+        if isinstance(rows.schema[c].dataType, MapType)
+        else F.col(f"`{c}`")
         for c in columns
     ]
     bucket = F.pmod(F.xxhash64(*hashable), F.lit(_BUCKETS))

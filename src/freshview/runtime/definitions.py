@@ -191,7 +191,9 @@ def check_columns(name: str, attributes: tuple[Attribute, ...]) -> None:
     for attribute in attributes:
         column = attribute.name
         if column.startswith("__"):
-            raise InvalidColumn(name=name, column=column, reason="names with __ are freshview's own")
+            raise InvalidColumn(
+                name=name, column=column, reason="names with __ are freshview's own"
+            )
         if _NOT_IN_DELTA & set(column) or not column:
             reason = "a Delta column has no blanks and none of , ; { } ( ) = in its name"
             raise InvalidColumn(name=name, column=column, reason=reason)

@@ -125,4 +125,3 @@ def _plan(
 def _moved(name: str, consumed: Consumed, latest: int) -> str:
     has = consumed.sources[name].version
     return f"{name}@{has}" if has == latest else f"{name}@{has}→{latest}"
-

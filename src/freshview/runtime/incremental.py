@@ -120,7 +120,9 @@ class IncrementalRefresh:
         """
         started = time.perf_counter()
         deltas = self.deltas(strategy, consumed, vector, run.handed)
-        if strategy.reason is not None and any(not isinstance(d, pa.Table) for d in deltas.values()):
+        if strategy.reason is not None and any(
+            not isinstance(d, pa.Table) for d in deltas.values()
+        ):
             raise Preferred(strategy.reason)
         read_ms = (time.perf_counter() - started) * 1000
         counts = {name: row_count(rows, self.limits.delta_rows) for name, rows in deltas.items()}
@@ -362,9 +364,7 @@ def _keys(values: pa.ChunkedArray, probe: Probe) -> pa.Array:
     return keys if probe.null_safe else keys.drop_null()
 
 
-def _stored_probe(
-    change: ChangePlan, strategy: Strategy, rows: pa.Table
-) -> tuple[str, pa.Array]:
+def _stored_probe(change: ChangePlan, strategy: Strategy, rows: pa.Table) -> tuple[str, pa.Array]:
     """A key column of the stored view and the values the change table has for it."""
     group = strategy.layout.group if strategy.layout is not None else strategy.key
     pairs = []

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from freshview.runtime.refresh import Refresh
 
 
-def stored_rows(
-    parts: Parts, strategy: Strategy, vector: Mapping[str, SourceVersion]
-) -> DataFrame:
+def stored_rows(parts: Parts, strategy: Strategy, vector: Mapping[str, SourceVersion]) -> DataFrame:
     """Every stored row of a view, computed from scratch over pinned sources."""
     leaves: dict[TableLeaf, DataFrame] = {
         scan: parts.sources.scan(

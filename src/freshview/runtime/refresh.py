@@ -172,7 +172,9 @@ class Refresher:
                 _check_not_overtaken(consumed, vector)
                 if vector == consumed.sources and policy is not Policy.FULL:
                     technique, version = entry.technique, consumed.version
-                    report = ViewReport(entry.name, UNCHANGED, technique, version, ms=_since(started))
+                    report = ViewReport(
+                        entry.name, UNCHANGED, technique, version, ms=_since(started)
+                    )
                 else:
                     report = self._changed(entry, policy, consumed, vector, run)
         run.reports.append(report)
@@ -203,9 +205,7 @@ class Refresher:
             raise NotIncremental(name=entry.name, reason=reason.code, why=reason.why, do=reason.do)
         return recompute(self.parts, entry, strategy, consumed, vector, reason, run)
 
-    def _replaced(
-        self, consumed: Consumed, vector: Mapping[str, SourceVersion]
-    ) -> Reason | None:
+    def _replaced(self, consumed: Consumed, vector: Mapping[str, SourceVersion]) -> Reason | None:
         """The reason if a source is another table than the one the view was computed from."""
         for name, source in vector.items():
             before = consumed.sources.get(name)

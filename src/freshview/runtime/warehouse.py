@@ -92,7 +92,9 @@ class Warehouse:
 
     # Tables
 
-    def register(self, name: str, path: str | Path | None = None, *, table: str | None = None) -> None:
+    def register(
+        self, name: str, path: str | Path | None = None, *, table: str | None = None
+    ) -> None:
         """Make an existing Delta table known, by its path or its name in Spark's catalog."""
         if table is not None:
             path = _location(self.spark, table)
@@ -179,7 +181,9 @@ class Warehouse:
         self.catalog.load()
         self.catalog.set_policy(name, Policy(policy))
 
-    def refresh(self, *names: str, policy: Policy | str | None = None, full: bool = False) -> Report:
+    def refresh(
+        self, *names: str, policy: Policy | str | None = None, full: bool = False
+    ) -> Report:
         """Bring the named views, or all, to the newest state of their tables."""
         self.catalog.load()
         for name in names:
