@@ -108,6 +108,19 @@ def test_queries_show_tables_and_limits(shop):
     assert "the first 1 rows" in found.out
 
 
+def test_statements_on_views_answer_as_their_commands_do(shop):
+    shown = in_process("sql", "-w", shop, "SHOW MATERIALIZED VIEWS")
+    assert shown.out == in_process("status", "-w", shop).out
+    explained = in_process("sql", "-w", shop, "EXPLAIN MATERIALIZED VIEW sales")
+    assert explained.out == in_process("explain", "sales", "-w", shop).out
+    assert in_process("sql", "-w", shop, "DROP MATERIALIZED VIEW sales").out == "done\n"
+    assert in_process("sql", "-w", shop, "SHOW MATERIALIZED VIEWS", "--json").answer == {
+        "ok": True,
+        "statement": "SHOW MATERIALIZED VIEWS",
+        "result": [],
+    }
+
+
 def test_a_file_of_statements(shop, tmp_path):
     file = tmp_path / "script.sql"
     file.write_text("-- two;\nREFRESH MATERIALIZED VIEW sales;\nSELECT count(*) AS n FROM sales;")

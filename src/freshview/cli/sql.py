@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from freshview.cli.answer import failures, plain, refuse, show, succeed
+from freshview.cli.answer import failures, refuse, show, succeed
 from freshview.cli.options import HERE, AsJson, WarehousePath, opened
 from freshview.cli.statements import split
+from freshview.cli.status import status_table
 from freshview.cli.tables import table
 
 
@@ -56,16 +55,12 @@ def sql(
 
 
 def _found(result: Any, limit: int) -> dict[str, Any]:
-    """What a statement gave, by its kind: rows of a query, a report, a text, or nothing."""
+    """What a statement gave, by its kind: rows, a report, an explanation, states, or nothing."""
     if result is None:
         return {}
     if hasattr(result, "toArrow"):
         return _rows(result, limit)
-    if is_dataclass(result):
-        return {"result": result}
-    if isinstance(result, Iterable) and not isinstance(result, str):
-        return {"result": list(result)}
-    return {"result": result}
+    return {"result": list(result) if isinstance(result, tuple) else result}
 
 
 def _rows(frame: Any, limit: int) -> dict[str, Any]:
@@ -87,10 +82,8 @@ def _show(found: dict[str, Any]) -> None:
         show("done")
     elif hasattr(result, "table"):
         show(result.table())
-    elif isinstance(result, list) and result and is_dataclass(result[0]):
-        entries = [plain(entry) for entry in result]
-        columns = list(entries[0])
-        show(table(columns, [[_cell(entry[c]) for c in columns] for entry in entries]))
+    elif isinstance(result, list):
+        show(status_table(result) if result else "There are no views yet.")
     else:
         print(result)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from freshview.cli.answer import failures, plain, show, succeed
@@ -9,6 +10,8 @@ from freshview.cli.options import HERE, AsJson, WarehousePath, opened
 from freshview.cli.tables import table
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from freshview.runtime.status import ViewStatus
 
 
@@ -22,10 +25,15 @@ def status(warehouse: WarehousePath = HERE, as_json: AsJson = False) -> None:
     if as_json:
         succeed(views=[{**plain(view), "fresh": view.fresh} for view in found])
     elif found:
-        columns = ("view", "technique", "policy", "version>", "rows>", "state")
-        show(table(columns, [_row(view) for view in found]))
+        show(status_table(found))
     else:
         print("There are no views yet: make one with CREATE MATERIALIZED VIEW.")
+
+
+def status_table(views: Sequence[ViewStatus]) -> Table:
+    """One line per view; its state names the sources that moved on, with both versions."""
+    columns = ("view", "technique", "policy", "version>", "rows>", "state")
+    return table(columns, [_row(view) for view in views])
 
 
 def _row(view: ViewStatus) -> tuple[str, ...]:
