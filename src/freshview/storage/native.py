@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from threading import Lock
 from typing import Any, cast
 
 import pyarrow as pa
@@ -61,6 +62,7 @@ class NativeStorage:
         self._handles = Handles(options)
         self._footers = Footers()
         self._states: dict[tuple[str, str, int], TableState] = {}
+        self._guard = Lock()
 
     def exists(self, path: str) -> bool:
         """See `Storage.exists`."""
@@ -286,9 +288,10 @@ class NativeStorage:
         known = self._states.get(key)
         if known is None:
             known = _described(path, table)
-            while len(self._states) >= _STATES_KEPT:
-                self._states.pop(next(iter(self._states)), None)
-            self._states[key] = known
+            with self._guard:
+                while len(self._states) >= _STATES_KEPT:
+                    self._states.pop(next(iter(self._states)))
+                self._states[key] = known
         return known
 
 
