@@ -1,10 +1,16 @@
-"""Random views, data and transactions for the oracle: small domains, so that rows meet and repeat."""
+"""Random views, data and transactions for the oracle: small domains, so that rows meet and repeat.
+
+A case is made from one seed, which hypothesis draws and a failure prints: drawing every choice by
+itself would take ten times as long as evaluating the case.
+"""
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
@@ -28,34 +34,59 @@ from freshview.delta.transaction import Delta, Transaction, minimal
 
 TABLES = {"r": ("a", "b", "c"), "s": ("b", "d"), "t": ("d", "e")}
 
-values = st.one_of(st.none(), st.integers(0, 3))
+Made = TypeVar("Made")
 
 
-def rows(width: int) -> st.SearchStrategy[Bag]:
+class Dice(random.Random):
+    """Random choices that follow from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._seed = seed
+
+    def draw(self, make: Callable[[Dice], Made]) -> Made:
+        return make(self)
+
+    def __repr__(self) -> str:
+        return f"Dice({self._seed})"
+
+
+dice = st.builds(Dice, st.integers(0, 2**64 - 1))
+
+
+def bags(width: int) -> st.SearchStrategy[Bag]:
+    """Bags drawn by hypothesis itself, which can then make a failing one smaller."""
+    value = st.one_of(st.none(), st.integers(0, 3))
+    return st.lists(st.tuples(*[value] * width), max_size=4).map(Counter)
+
+
+def rows(width: int, dice: Dice) -> Bag:
     """A bag with nulls and duplicates."""
-    return st.lists(st.tuples(*[values] * width), max_size=4).map(Counter)
+
+    def value() -> int | None:
+        return None if dice.random() < 0.2 else dice.randrange(4)
+
+    return Counter(tuple(value() for _ in range(width)) for _ in range(dice.randrange(5)))
 
 
-states = st.fixed_dictionaries({name: rows(len(columns)) for name, columns in TABLES.items()}).map(
-    lambda state: {name: Table(TABLES[name], bag) for name, bag in state.items()}
-)
+def states(dice: Dice) -> dict[str, Table]:
+    return {name: Table(columns, rows(len(columns), dice)) for name, columns in TABLES.items()}
 
 
-@st.composite
-def transactions(draw: st.DrawFn, state: dict[str, Table]) -> Transaction:
+def transactions(state: dict[str, Table]) -> Callable[[Dice], Transaction]:
     """Deletions of rows that exist, insertions of any, and updates as both, of several tables."""
-    names = draw(st.sets(st.sampled_from(sorted(state)), min_size=1))
-    deltas = {}
-    for name in sorted(names):
-        present = sorted(state[name].rows.elements(), key=repr)
-        deleted = (
-            draw(st.lists(st.sampled_from(present), unique=False, max_size=3)) if present else []
-        )
-        kept = state[name].rows & Counter(deleted)
-        inserted = draw(rows(len(state[name].columns)))
-        before = state[name].rows
-        deltas[name] = minimal(before, (before - kept) + inserted)
-    return Transaction(deltas)
+
+    def make(dice: Dice) -> Transaction:
+        deltas = {}
+        for name in dice.sample(sorted(state), dice.randrange(1, len(state) + 1)):
+            before = state[name].rows
+            present = sorted(before.elements(), key=repr)
+            deleted = Counter(dice.sample(present, dice.randrange(min(len(present), 3) + 1)))
+            after = (before - deleted) + rows(len(state[name].columns), dice)
+            deltas[name] = minimal(before, after)
+        return Transaction(deltas)
+
+    return make
 
 
 def retraction(state: dict[str, Table]) -> Transaction:
@@ -67,34 +98,34 @@ def retraction(state: dict[str, Table]) -> Transaction:
 class Builder:
     """Builds random relations; ids are unique, so that any two of them can be joined."""
 
-    draw: st.DrawFn
+    dice: Dice
     new: Numbering
 
     def scan(self, table: str | None = None) -> Relation:
-        name = table or self.draw(st.sampled_from(sorted(TABLES)))
+        name = table or self.dice.choice(sorted(TABLES))
         return Scan(name, tuple(self.new.attribute(column, "bigint") for column in TABLES[name]))
 
     def scalar(self, attributes: tuple[Attribute, ...]) -> Expression:
-        kind = self.draw(st.integers(0, 3))
+        kind = self.dice.randint(0, 3)
         if kind <= 1:
-            return Column(self.draw(st.sampled_from(attributes)))
+            return Column(self.dice.choice(attributes))
         if kind == 2:
-            return integer(self.draw(st.integers(0, 3)))
-        left, right = (Column(self.draw(st.sampled_from(attributes))) for _ in range(2))
-        return Call(self.draw(st.sampled_from(["+", "-", "*"])), (left, right), "bigint")
+            return integer(self.dice.randint(0, 3))
+        left, right = (Column(self.dice.choice(attributes)) for _ in range(2))
+        return Call(self.dice.choice(["+", "-", "*"]), (left, right), "bigint")
 
     def predicate(self, attributes: tuple[Attribute, ...], depth: int = 1) -> Expression:
-        kind = self.draw(st.integers(0, 5 if depth else 3))
+        kind = self.dice.randint(0, 5 if depth else 3)
         if kind <= 2:
-            operation = self.draw(st.sampled_from(["=", "<=>", "<", "<=", ">", ">="]))
+            operation = self.dice.choice(["=", "<=>", "<", "<=", ">", ">="])
             return Call(operation, (self.scalar(attributes), self.scalar(attributes)), "boolean")
         if kind == 3:
-            operation = self.draw(st.sampled_from(["is null", "is not null"]))
+            operation = self.dice.choice(["is null", "is not null"])
             return Call(operation, (self.scalar(attributes),), "boolean")
         if kind == 4:
             return Call("not", (self.predicate(attributes, depth - 1),), "boolean")
         parts = (self.predicate(attributes, depth - 1), self.predicate(attributes, depth - 1))
-        return Call(self.draw(st.sampled_from(["and", "or"])), parts, "boolean")
+        return Call(self.dice.choice(["and", "or"]), parts, "boolean")
 
     def select(self, depth: int) -> Relation:
         child = self.relation(depth - 1)
@@ -102,7 +133,7 @@ class Builder:
 
     def project(self, depth: int) -> Relation:
         child = self.relation(depth - 1)
-        count = self.draw(st.integers(1, 3))
+        count = self.dice.randint(1, 3)
         outputs = []
         for place in range(count):
             expression = self.scalar(child.attributes)
@@ -111,15 +142,13 @@ class Builder:
 
     def join(self, depth: int, equal: bool | None = None) -> Relation:
         left, right = self.relation(depth - 1), self.relation(depth - 1)
-        kind = self.draw(st.integers(0, 2)) if equal is None else 0 if equal else 1
+        kind = self.dice.randint(0, 2) if equal is None else 0 if equal else 1
         if kind == 0:
             sides = (
-                Column(self.draw(st.sampled_from(left.attributes))),
-                Column(self.draw(st.sampled_from(right.attributes))),
+                Column(self.dice.choice(left.attributes)),
+                Column(self.dice.choice(right.attributes)),
             )
-            return Join(
-                left, right, Call(self.draw(st.sampled_from(["=", "<=>"])), sides, "boolean")
-            )
+            return Join(left, right, Call(self.dice.choice(["=", "<=>"]), sides, "boolean"))
         if kind == 1:
             return Join(left, right, self.predicate(left.attributes + right.attributes))
         return Join(left, right)
@@ -138,41 +167,38 @@ class Builder:
         """Any relation over σ, Π, ⋈, × and ⊎."""
         if depth <= 0:
             return self.scan()
-        make = self.draw(
-            st.sampled_from(
-                [self.select, self.project, self.join, self.union, lambda _: self.scan()]
-            )
+        make = self.dice.choice(
+            [self.select, self.project, self.join, self.union, lambda _: self.scan()]
         )
         return make(depth)
 
     def aggregate(self, child: Relation) -> Aggregate:
         group = tuple(
-            self.draw(st.lists(st.sampled_from(child.attributes), unique=True, max_size=2))
+            self.dice.sample(child.attributes, self.dice.randint(0, min(2, len(child.attributes))))
         )
-        count = self.draw(st.integers(0 if group else 1, 3))
+        count = self.dice.randint(0 if group else 1, 3)
         outputs = [AggregateOutput(*self.call(child.attributes, place)) for place in range(count)]
         return Aggregate(child, group, tuple(outputs))
 
     def call(
         self, attributes: tuple[Attribute, ...], place: int
     ) -> tuple[Attribute, AggregateCall]:
-        function = self.draw(st.sampled_from(["count", "count *", "sum", "avg"]))
-        filtered = self.predicate(attributes) if self.draw(st.booleans()) else None
+        function = self.dice.choice(["count", "count *", "sum", "avg"])
+        filtered = self.predicate(attributes) if self.dice.random() < 0.5 else None
         type = "double" if function == "avg" else "bigint"
         attribute = self.new.attribute(f"f{place}", type)
         if function == "count *":
             return attribute, AggregateCall("count", (), type, filter=filtered)
-        argument = Column(self.draw(st.sampled_from(attributes)))
+        argument = Column(self.dice.choice(attributes))
         return attribute, AggregateCall(function, (argument,), type, filter=filtered)
 
 
 Shape = Callable[[Builder], Relation]
 
 
-@st.composite
-def views(draw: st.DrawFn, shape: Shape) -> Relation:
+def views(shape: Shape) -> Callable[[Dice], Relation]:
     """A view of a shape, with attribute ids counted from 1."""
-    return shape(Builder(draw, Numbering(0)))
+    return lambda dice: shape(Builder(dice, Numbering(0)))
 
 
 def _self_join(b: Builder) -> Relation:

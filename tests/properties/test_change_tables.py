@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from freshview.algebra.evaluate import Bag, Database, Table, evaluate
 from freshview.algebra.relations import Aggregate, Output, Relation
@@ -17,7 +16,7 @@ from freshview.change_table.states import aggregate_states
 from freshview.delta.derive import derive
 from freshview.delta.states import post, pre
 from freshview.delta.transaction import Transaction
-from tests.properties.generators import Builder, retraction, states, transactions
+from tests.properties.generators import Builder, Dice, dice, retraction, states, transactions
 
 
 def layout_of(view: Aggregate) -> GroupLayout:
@@ -62,10 +61,10 @@ def refreshed(view: Aggregate, layout: GroupLayout, stored: Bag, database: Datab
 
 
 @settings(max_examples=1000)
-@given(data=st.data())
-def test_refresh_gives_the_recomputed_groups(data: st.DataObject) -> None:
+@given(data=dice)
+def test_refresh_gives_the_recomputed_groups(data: Dice) -> None:
     """Null groups, empty groups, no groups, filters; then everything retracted to empty."""
-    builder = Builder(data.draw, Numbering(0))
+    builder = Builder(data, Numbering(0))
     view = builder.aggregate(builder.relation(2))
     layout = layout_of(view)
     state = data.draw(states)
@@ -83,9 +82,9 @@ def test_refresh_gives_the_recomputed_groups(data: st.DataObject) -> None:
 
 
 @settings(max_examples=500)
-@given(data=st.data())
-def test_visible_values_are_those_of_the_aggregate(data: st.DataObject) -> None:
-    builder = Builder(data.draw, Numbering(0))
+@given(data=dice)
+def test_visible_values_are_those_of_the_aggregate(data: Dice) -> None:
+    builder = Builder(data, Numbering(0))
     view = builder.aggregate(builder.relation(2))
     layout = layout_of(view)
     database = Database(data.draw(states))
@@ -98,10 +97,10 @@ def test_visible_values_are_those_of_the_aggregate(data: st.DataObject) -> None:
 
 
 @settings(max_examples=500)
-@given(data=st.data())
-def test_sums_by_repeated_rows_equal_sums_by_product(data: st.DataObject) -> None:
+@given(data=dice)
+def test_sums_by_repeated_rows_equal_sums_by_product(data: Dice) -> None:
     """Wide decimals, whose product with a count would round, are summed over repeated rows."""
-    builder = Builder(data.draw, Numbering(0))
+    builder = Builder(data, Numbering(0))
     view = builder.aggregate(builder.scan())
     wide = _retyped(view)
     state = data.draw(states)

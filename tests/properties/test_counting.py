@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from freshview.algebra.evaluate import Database, Table, evaluate
 from freshview.algebra.relations import Relation, Scan, State
@@ -17,13 +16,13 @@ from freshview.counting.refresh import count_refresh, touched_extent
 from freshview.delta.derive import derive
 from freshview.delta.states import consolidate, post, pre
 from freshview.delta.transaction import Transaction
-from tests.properties.generators import SHAPES, retraction, states, transactions, views
+from tests.properties.generators import SHAPES, Dice, dice, retraction, states, transactions, views
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=500)
-@given(data=st.data())
-def test_canonical_form_is_equivalent(shape: str, data: st.DataObject) -> None:
+@given(data=dice)
+def test_canonical_form_is_equivalent(shape: str, data: Dice) -> None:
     """Lemma 3.1, with unions pulled to the top (3.3.1)."""
     view = data.draw(views(SHAPES[shape]))
     database = Database(data.draw(states))
@@ -94,8 +93,8 @@ def _with_leaf(relation: Relation, old: Scan, new: Scan) -> Relation:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=500)
-@given(data=st.data())
-def test_count_refresh_gives_the_new_extent(shape: str, data: st.DataObject) -> None:
+@given(data=dice)
+def test_count_refresh_gives_the_new_extent(shape: str, data: Dice) -> None:
     view = data.draw(views(SHAPES[shape]))
     state = data.draw(states)
     for _ in range(2):

@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from freshview.algebra.evaluate import Bag, Table, evaluate
 from freshview.algebra.relations import Join, Relation
@@ -14,7 +13,16 @@ from freshview.algebra.traverse import tables
 from freshview.delta.derive import derive
 from freshview.delta.states import consolidate, inverse, post, pre
 from freshview.delta.transaction import Delta, Transaction, from_signed, minimal
-from tests.properties.generators import SHAPES, retraction, states, transactions, views
+from tests.properties.generators import (
+    SHAPES,
+    Dice,
+    dice,
+    retraction,
+    rows,
+    states,
+    transactions,
+    views,
+)
 
 CASES = 500
 
@@ -56,8 +64,8 @@ def check_step(view: Relation, state: dict[str, Table], transaction: Transaction
 
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=CASES)
-@given(data=st.data())
-def test_delta_is_the_minimal_difference(shape: str, data: st.DataObject) -> None:
+@given(data=dice)
+def test_delta_is_the_minimal_difference(shape: str, data: Dice) -> None:
     view = data.draw(views(SHAPES[shape]))
     state = data.draw(states)
     for _ in range(2):
@@ -68,8 +76,8 @@ def test_delta_is_the_minimal_difference(shape: str, data: st.DataObject) -> Non
 
 
 @settings(max_examples=CASES)
-@given(data=st.data())
-def test_raw_change_feed_gives_the_same_delta(data: st.DataObject) -> None:
+@given(data=dice)
+def test_raw_change_feed_gives_the_same_delta(data: Dice) -> None:
     """Rows inserted and deleted again between two refreshes cancel (trap 2)."""
     view = data.draw(views(SHAPES["nested"]))
     state = data.draw(states)
@@ -108,14 +116,11 @@ def joined(left: Bag, right: Bag) -> Bag:
 
 
 @settings(max_examples=CASES)
-@given(data=st.data())
-def test_two_table_join_formulas_of_is00_agree(data: st.DataObject) -> None:
+@given(data=dice)
+def test_two_table_join_formulas_of_is00_agree(data: Dice) -> None:
     """[IS00] Exp. 1.2.6 and 1.2.7 are the specification of the telescoped rule for two operands."""
-    pair = st.lists(st.tuples(*[st.one_of(st.none(), st.integers(0, 2))] * 2), max_size=5).map(
-        Counter
-    )
-    left, right, i_l, i_r = (data.draw(pair) for _ in range(4))
-    d_l, d_r = left & data.draw(pair), right & data.draw(pair)
+    left, right, i_l, i_r = (rows(2, data) for _ in range(4))
+    d_l, d_r = left & rows(2, data), right & rows(2, data)
     i_j = (
         joined(i_l, right) + joined(left, i_r) + joined(i_l, i_r)
         - joined(i_l, d_r) - joined(d_l, i_r)

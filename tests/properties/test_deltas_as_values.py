@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from freshview.algebra.evaluate import Bag
 from freshview.delta.transaction import Delta, from_signed, minimal
-from tests.properties.generators import rows, states, transactions
+from tests.properties.generators import Dice, bags, dice, states, transactions
 
-bags = rows(2)
+PAIRS = bags(2)
 
 
 def test_example_1_10_an_inverse_need_not_undo() -> None:
@@ -24,7 +23,7 @@ def test_example_1_10_an_inverse_need_not_undo() -> None:
 
 
 @settings(max_examples=500)
-@given(before=bags, after=bags)
+@given(before=PAIRS, after=PAIRS)
 def test_minimal_delta_leads_from_one_instance_to_the_other(before: Bag, after: Bag) -> None:
     delta = minimal(before, after)
     assert delta.apply(before) == after
@@ -32,7 +31,7 @@ def test_minimal_delta_leads_from_one_instance_to_the_other(before: Bag, after: 
 
 
 @settings(max_examples=500)
-@given(before=bags, inserted=bags, deleted=bags)
+@given(before=PAIRS, inserted=PAIRS, deleted=PAIRS)
 def test_minimal_delta_is_unique(before: Bag, inserted: Bag, deleted: Bag) -> None:
     """Remark 1.13: any minimal delta between two instances is the one."""
     delta = Delta(inserted, deleted)
@@ -45,7 +44,7 @@ def test_minimal_delta_is_unique(before: Bag, inserted: Bag, deleted: Bag) -> No
 
 
 @settings(max_examples=500)
-@given(before=bags, after=bags)
+@given(before=PAIRS, after=PAIRS)
 def test_inverse_of_a_minimal_delta_undoes_it_and_is_minimal(before: Bag, after: Bag) -> None:
     """Remark 1.14."""
     delta = minimal(before, after)
@@ -55,7 +54,7 @@ def test_inverse_of_a_minimal_delta_undoes_it_and_is_minimal(before: Bag, after:
 
 
 @settings(max_examples=500)
-@given(before=bags, after=bags)
+@given(before=PAIRS, after=PAIRS)
 def test_signed_counts_and_pairs_are_two_forms_of_one_delta(before: Bag, after: Bag) -> None:
     delta = minimal(before, after)
     assert from_signed(delta.signed()) == delta
@@ -63,8 +62,8 @@ def test_signed_counts_and_pairs_are_two_forms_of_one_delta(before: Bag, after: 
 
 
 @settings(max_examples=500)
-@given(data=st.data())
-def test_a_transaction_over_several_tables_is_undone_by_its_inverse(data: st.DataObject) -> None:
+@given(data=dice)
+def test_a_transaction_over_several_tables_is_undone_by_its_inverse(data: Dice) -> None:
     """Definition 1.15 and 1.16."""
     state = data.draw(states)
     transaction = data.draw(transactions(state))

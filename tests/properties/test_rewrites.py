@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from freshview.algebra.evaluate import Database, evaluate
 from freshview.algebra.expressions import Column, equal, integer
@@ -15,7 +14,7 @@ from freshview.rewrite.merge_projections import merge_projections
 from freshview.rewrite.prune_columns import prune_columns
 from freshview.rewrite.push_selection import push_selection
 from freshview.rewrite.rules import rewrite
-from tests.properties.generators import Builder, states
+from tests.properties.generators import Builder, Dice, dice, states
 
 RULES = {
     "push_selection": push_selection,
@@ -27,11 +26,11 @@ RULES = {
 
 @pytest.mark.parametrize("rule", RULES)
 @settings(max_examples=500)
-@given(data=st.data())
-def test_rewriting_keeps_the_value(rule: str, data: st.DataObject) -> None:
-    builder = Builder(data.draw, Numbering(0))
+@given(data=dice)
+def test_rewriting_keeps_the_value(rule: str, data: Dice) -> None:
+    builder = Builder(data, Numbering(0))
     view = builder.relation(3)
-    if data.draw(st.booleans()):
+    if data.random() < 0.5:
         view = builder.aggregate(view)
         view = Select(view, builder.predicate(view.attributes))
     database = Database(data.draw(states))
