@@ -45,9 +45,9 @@ WITHOUT_VALUE = frozenset({"WindowSpecDefinition", "SpecifiedWindowFrame"})
 ORDERED_BY_WINDOW = frozenset({"First", "Last", "NthValue", "CollectList", "CollectSet"})
 """Catalyst calls these non-deterministic because they depend on the order of rows."""
 TYPED_CHILDREN: dict[str, Callable[[JavaObject], str]] = {
-    "WindowExpression": lambda _: "",
-    "WindowSpecDefinition": lambda source: str(source.partitionSpec().size()),
-    "AggregateExpression": lambda source: "distinct" if source.isDistinct() else "",
+    "WindowExpression": lambda _: "over ",
+    "WindowSpecDefinition": lambda source: f"{source.partitionSpec().size()} by ",
+    "AggregateExpression": lambda source: "distinct " if source.isDistinct() else "",
 }
 """Expressions that take no placeholders for their children, and what else identifies them."""
 EPOCH = dt.date(1970, 1, 1)
@@ -153,7 +153,8 @@ class ExpressionImport:
             number = self._variables.setdefault(source.exprId().toString(), len(self._variables))
             return f"lambda {source.name()}#{number + 1}"
         if kind in TYPED_CHILDREN:
-            return f"{kind}({TYPED_CHILDREN[kind](source)})"
+            places = ", ".join(f"${position}" for position in range(arity))
+            return f"{kind}({TYPED_CHILDREN[kind](source)}{places})"
         marked = source
         if arity:
             marked = source.withNewChildren(self._scala.seq(self._placeholders_for(arity)))

@@ -86,6 +86,9 @@ COMPILED_FROM_ROWS = 20_000
 COMPILED_IMPORT_FROM_ROWS = 2_000
 """The same for the one projection that an import needs."""
 
+ROWS_LEFT_MAX = 1_000
+"""A plan may hold on to so many rows until its next run; more are let go at once."""
+
 PLANS_MAX = 256
 """Plans kept; the one that was not used for longest goes first."""
 
@@ -141,8 +144,10 @@ class _Driver:
         self.arrow = self.scala.singleton(EXECUTION + "arrow.ArrowConverters")
         self._sessions = self.scala.type("org.apache.spark.sql.classic.SparkSession")
         self._contexts = self.scala.singleton("org.apache.spark.TaskContext")
-        self._environment = self.scala.type("org.apache.spark.SparkEnv").get()
-        self._memory = self._environment.memoryManager()
+        environment = self.scala.type("org.apache.spark.SparkEnv").get()
+        self._memory = environment.memoryManager()
+        self._metrics = environment.metricsSystem()
+        self._streams = self.scala.type("java.nio.channels.Channels")
         self._python = self.scala.singleton("org.apache.spark.api.python.PythonRDD")
         self._no_resources = self.scala.map([])
         interpreting = _session(spark, {**SETTINGS, **INTERPRETED})
@@ -177,7 +182,7 @@ class _Driver:
         context = self.scala.new(
             "org.apache.spark.TaskContextImpl",
             *(0, 0, 0, number, 0, 1, memory, self._modes[compiled][1]),
-            *(self._environment.metricsSystem(), metrics, 1, self._no_resources),
+            *(self._metrics, metrics, 1, self._no_resources),
         )
         self._contexts.setTaskContext(context)
         try:
@@ -207,7 +212,7 @@ class _Driver:
         """The bytes where the JVM can read them."""
         if stream.size < BY_FILE_FROM_BYTES:
             source = self.scala.new("java.io.ByteArrayInputStream", stream.to_pybytes())
-            yield self.scala.type("java.nio.channels.Channels").newChannel(source)
+            yield self._streams.newChannel(source)
             return
         with tempfile.NamedTemporaryFile(dir=MEMORY_FOLDER, prefix="freshview-") as file:
             file.write(stream)
@@ -277,33 +282,34 @@ class SmallPlan:
 
     def run(self, tables: Mapping[TableLeaf, pa.Table]) -> pa.Table:
         """Evaluate over these rows, whose columns have the names of the leaf's attributes."""
-        compiled = sum(table.num_rows for table in tables.values()) >= COMPILED_FROM_ROWS
-        with self._lock, self._driver.active(compiled):
+        rows = sum(table.num_rows for table in tables.values())
+        with self._lock, self._driver.active(compiled=rows >= COMPILED_FROM_ROWS):
             started = time.perf_counter()
             imported = {
                 leaf.relation: leaf.imported(tables[leaf.relation]) for leaf in self._leaves
             }
             evaluating = time.perf_counter()
             if self._prepared is None:
-                result = self._in_driver(imported, compiled)
+                result = self._in_driver(imported, rows)
             else:
                 result = self._as_query(self._prepared, imported)
             ended = time.perf_counter()
             self.timings = Timings(1000 * (evaluating - started), 1000 * (ended - evaluating))
         return result
 
-    def _in_driver(self, imported: Mapping[TableLeaf, JavaObject], compiled: bool) -> pa.Table:
+    def _in_driver(self, imported: Mapping[TableLeaf, JavaObject], rows: int) -> pa.Table:
         """Compute the one partition in this thread, as an executor would in a task."""
         assert self._rdd is not None
         try:
             for leaf in self._leaves:
                 leaf.put(imported[leaf.relation])
-            with self._driver.task(compiled) as task:
-                rows = self._rdd.iterator(self._partition, task)
-                result = self._driver.table(rows, self._types)
+            with self._driver.task(rows >= COMPILED_FROM_ROWS) as task:
+                found = self._rdd.iterator(self._partition, task)
+                result = self._driver.table(found, self._types)
         finally:
-            for leaf in self._leaves:
-                leaf.clear()
+            if rows > ROWS_LEFT_MAX:
+                for leaf in self._leaves:
+                    leaf.clear()
         return self._empty if result is None else result
 
     def _as_query(self, prepared: Prepared, imported: Mapping[TableLeaf, JavaObject]) -> pa.Table:
@@ -337,12 +343,14 @@ class _Leaf:
     def imported(self, table: pa.Table) -> JavaObject:
         """The table as a local relation, in exactly the Arrow types that Spark reads it as."""
         exact = table.select(self.schema.names).cast(self.schema)
-        with self._driver.active(table.num_rows >= COMPILED_IMPORT_FROM_ROWS):
+        if table.num_rows < COMPILED_IMPORT_FROM_ROWS:
+            return self._driver.imported(exact, self._types_json)
+        with self._driver.active(compiled=True):
             return self._driver.imported(exact, self._types_json)
 
     def put(self, imported: JavaObject) -> None:
         """Make these rows the leaf's."""
-        rows = imported.queryExecution().analyzed().data()
+        rows = imported.logicalPlan().data()
         for put in self._setters:
             put(rows)
 
