@@ -15,6 +15,7 @@ from freshview.errors import (
     NotAQuery,
     TooManyConstants,
     UnregisteredSource,
+    UnsupportedExpression,
     UnsupportedOperator,
 )
 from freshview.frontend.catalyst import definition_session, import_dataframe, import_sql, stand_in
@@ -162,6 +163,18 @@ def test_two_statements_are_a_syntax_error(definitions: SparkSession) -> None:
 
 def test_a_final_semicolon_is_no_statement(definitions: SparkSession) -> None:
     assert import_sql(definitions, "SELECT 1 AS a;\n") == import_sql(definitions, "SELECT 1 AS a")
+
+
+def test_a_literal_that_moves_with_the_clock_is_refused(definitions: SparkSession) -> None:
+    with pytest.raises(UnsupportedExpression) as caught:
+        import_sql(definitions, "SELECT * FROM orders WHERE day < DATE 'today'")
+    assert caught.value.parameters["expression"] == "DATE 'today'"
+
+
+def test_a_comment_may_follow_the_final_semicolon(definitions: SparkSession) -> None:
+    assert import_sql(definitions, "SELECT 1 AS a; -- one") == import_sql(
+        definitions, "SELECT 1 AS a"
+    )
 
 
 def test_a_source_that_is_not_registered_is_named(definitions: SparkSession) -> None:

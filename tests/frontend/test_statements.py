@@ -13,7 +13,9 @@ from freshview.frontend.statements import (
     RefreshViews,
     ShowViews,
     SparkStatement,
+    moving_literals,
     parse_statement,
+    without_end,
 )
 
 
@@ -33,6 +35,10 @@ from freshview.frontend.statements import (
         (
             "CREATE /* a ; b */ MATERIALIZED -- AS\n VIEW IF NOT EXISTS `v` AS SELECT ';' AS x -- end",
             CreateView("v", "SELECT ';' AS x -- end", if_not_exists=True),
+        ),
+        (
+            "CREATE MATERIALIZED VIEW v (a, `b c`) AS SELECT 1, 2 -- two\n; -- end",
+            CreateView("v", "SELECT * FROM (\nSELECT 1, 2 -- two\n) AS `v`(`a`, `b c`)"),
         ),
         ("DROP MATERIALIZED VIEW v", DropView("v")),
         ("DROP MATERIALIZED VIEW IF EXISTS v ;", DropView("v", if_exists=True)),
@@ -56,6 +62,8 @@ def test_parses(text: str, statement: object) -> None:
         ("CREATE MATERIALIZED VIEW AS SELECT 1", 1, 29),
         ("CREATE MATERIALIZED VIEW v\n  POLICY sometimes AS SELECT 1", 2, 10),
         ("CREATE MATERIALIZED VIEW v AS", 1, 30),
+        ("CREATE MATERIALIZED VIEW v () AS SELECT 1", 1, 29),
+        ("CREATE MATERIALIZED VIEW v (a b) AS SELECT 1", 1, 31),
         ("DROP MATERIALIZED VIEW v v", 1, 26),
         ("REFRESH MATERIALIZED VIEW 'v'", 1, 27),
         ("ALTER MATERIALIZED VIEW v RENAME TO w", 1, 27),
@@ -66,3 +74,13 @@ def test_a_mistake_has_a_place(text: str, line: int, column: int) -> None:
         parse_statement(text)
     found = caught.value.parameters
     assert (found["line"], found["column"]) == (line, column)
+
+
+def test_the_end_of_a_statement_goes_with_its_comments() -> None:
+    assert without_end("SELECT ';' ; -- a ; b\n ;") == "SELECT ';' "
+    assert without_end("SELECT 1 -- kept") == "SELECT 1 -- kept"
+
+
+def test_literals_that_move_with_the_clock_are_found() -> None:
+    text = "SELECT date 'today', TIMESTAMP ' Now UTC', date'2020-01-01', 'date', 'today' FROM t"
+    assert moving_literals(text) == ("DATE 'today'", "TIMESTAMP ' Now UTC'")

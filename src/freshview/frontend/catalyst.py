@@ -14,10 +14,11 @@ from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from freshview.errors import NotAQuery
+from freshview.errors import NotAQuery, UnsupportedExpression
 from freshview.frontend.leaves import COLUMN_MARK, TABLE_MARK, TYPE_MARK
 from freshview.frontend.plans import PlanImport
 from freshview.frontend.scala import analyzed_plan, java_context, java_session, scala_of
+from freshview.frontend.statements import moving_literals, without_end
 
 if TYPE_CHECKING:
     from freshview.algebra.relations import Relation
@@ -70,7 +71,10 @@ def import_sql(session: SparkSession, text: str) -> Relation:
     parser = java_session(session).sessionState().sqlParser()
     parsed = parser.parsePlan(text)
     try:
-        parser.parseQuery(text.rstrip("; \t\r\n"))
+        parser.parseQuery(without_end(text))
     except ParseException:
         raise NotAQuery(statement=str(parsed.nodeName())) from None
+    for moving in moving_literals(text):
+        reason = "Spark reads it as another day each day, and no table changes when the day does"
+        raise UnsupportedExpression(expression=moving, reason=reason)
     return import_dataframe(session.sql(text))

@@ -6,6 +6,7 @@ from freshview.algebra.expressions import Call, Expression, Literal, Opaque, is_
 from freshview.algebra.relations import Aggregate, Relation
 from freshview.algebra.render import aggregate_text, expression_text
 from freshview.algebra.traverse import expressions, walk
+from freshview.frontend.statements import CLOCK_WORDS
 from freshview.reasons import Reason
 
 CLOCK = frozenset(
@@ -13,9 +14,6 @@ CLOCK = frozenset(
     | {"CurrentBatchTimestamp", "CurrentTimeZone"}
 )
 """Functions of the clock."""
-
-CLOCK_WORDS = frozenset({"now", "today", "tomorrow", "yesterday"})
-"""Texts that Spark casts to the current moment or day."""
 
 SESSION = frozenset({"CurrentUser", "CurrentDatabase", "CurrentCatalog", "SparkVersion"})
 """Functions of who asks."""

@@ -13,15 +13,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 from freshview.errors import InvalidStatement
+
+CLOCK_WORDS = frozenset({"now", "today", "tomorrow", "yesterday"})
+"""Texts that Spark reads as the current moment or day."""
 
 POLICIES = ("AUTO", "INCREMENTAL", "STRICT", "FULL")
 
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE MATERIALIZED VIEW; the query is kept as it was written."""
+    """CREATE MATERIALIZED VIEW; the query is kept as it was written.
+
+    With a list of columns the query is put into one that names its columns so.
+    """
 
     name: str
     query: str
@@ -120,13 +127,24 @@ class _Reader:
         self._place += len(words)
         return True
 
-    def name(self) -> str:
-        token = self._next("the name of a view")
+    def name(self, expected: str = "the name of a view") -> str:
+        token = self._next(expected)
         if token.kind == "word":
             return token.text
         if token.kind == "quoted":
             return token.text[1:-1].replace("``", "`")
-        raise self.wrong("the name of a view", token)
+        raise self.wrong(expected, token)
+
+    def columns(self) -> tuple[str, ...]:
+        """A list of column names in brackets, or none."""
+        if not self._takes("("):
+            return ()
+        names = [self.name("the name of a column")]
+        while self.comma():
+            names.append(self.name("the name of a column"))
+        if not self._takes(")"):
+            raise self.wrong("a comma or a closing bracket", self.peek())
+        return tuple(names)
 
     def policy(self) -> str:
         token = self._next(" or ".join(POLICIES))
@@ -142,7 +160,11 @@ class _Reader:
         return token.text[1:-1].replace(quote * 2, quote).replace("\\" + quote, quote)
 
     def comma(self) -> bool:
-        if self._place < len(self._tokens) and self._tokens[self._place].text == ",":
+        return self._takes(",")
+
+    def _takes(self, sign: str) -> bool:
+        """Whether this sign comes next; takes it if so."""
+        if self._place < len(self._tokens) and self._tokens[self._place].text == sign:
             self._place += 1
             return True
         return False
@@ -151,7 +173,7 @@ class _Reader:
         """The text from here on, as it was written, without a final semicolon."""
         if self._place == len(self._tokens):
             raise self.wrong("a query", None)
-        return self.text[self._tokens[self._place].start :].rstrip().removesuffix(";").rstrip()
+        return without_end(self.text[self._tokens[self._place].start :]).rstrip()
 
     def end(self) -> None:
         rest = self._tokens[self._place :]
@@ -173,6 +195,31 @@ class _Reader:
             raise self.wrong(expected, None)
         self._place += 1
         return self._tokens[self._place - 1]
+
+
+def without_end(text: str) -> str:
+    """A statement without its final semicolons and the comments after them."""
+    tokens = [m for m in _TOKEN.finditer(text) if m.lastgroup != "blank"]
+    while tokens and tokens[-1].group() == ";":
+        text = text[: tokens.pop().start()]
+    return text
+
+
+def moving_literals(text: str) -> tuple[str, ...]:
+    """Typed literals such as ``DATE 'today'``, which Spark's parser turns into the day it is.
+
+    They are looked for in the text, because nothing in the plan tells them from a fixed date.
+    """
+    tokens = [m for m in _TOKEN.finditer(text) if m.lastgroup != "blank"]
+    return tuple(
+        f"{kind.group().upper()} {value.group()}"
+        for kind, value in pairwise(tokens)
+        if kind.lastgroup == "word"
+        and kind.group().upper() in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
+        and value.lastgroup == "string"
+        and value.group()[1:-1].split()[:1]
+        and value.group()[1:-1].split()[0].lower() in CLOCK_WORDS
+    )
 
 
 def parse_statement(text: str) -> Statement:
@@ -199,6 +246,7 @@ def _create_or_replace(reader: _Reader) -> CreateView:
 def _create(reader: _Reader, *, or_replace: bool = False) -> CreateView:
     if_not_exists = reader.starts("IF", "NOT", "EXISTS")
     name = reader.name()
+    columns = reader.columns()
     comment, policy = None, "AUTO"
     while not reader.starts("AS"):
         if reader.starts("COMMENT"):
@@ -207,7 +255,20 @@ def _create(reader: _Reader, *, or_replace: bool = False) -> CreateView:
             policy = reader.policy()
         else:
             raise reader.wrong("COMMENT, POLICY or AS", reader.peek())
-    return CreateView(name, reader.rest(), policy, comment, or_replace, if_not_exists)
+    query = _with_columns(name, columns, reader.rest())
+    return CreateView(name, query, policy, comment, or_replace, if_not_exists)
+
+
+def _with_columns(name: str, columns: tuple[str, ...], query: str) -> str:
+    """The query with its columns named; on lines of its own, for it may end with a comment."""
+    if not columns:
+        return query
+    named = ", ".join(_quoted(column) for column in columns)
+    return f"SELECT * FROM (\n{query}\n) AS {_quoted(name)}({named})"  # noqa: S608 - the user's own
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _drop(reader: _Reader) -> DropView:

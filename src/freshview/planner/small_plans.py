@@ -342,7 +342,9 @@ class _Leaf:
 
     def imported(self, table: pa.Table) -> JavaObject:
         """The table as a local relation, in exactly the Arrow types that Spark reads it as."""
-        exact = table.select(self.schema.names).cast(self.schema)
+        exact = table.select(self.schema.names)
+        if self.schema.names:  # a cast of no columns forgets how many rows there are
+            exact = exact.cast(self.schema)
         if table.num_rows < COMPILED_IMPORT_FROM_ROWS:
             return self._driver.imported(exact, self._types_json)
         with self._driver.active(compiled=True):
