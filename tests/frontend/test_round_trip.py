@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from freshview.algebra.traverse import scans
-from freshview.frontend.catalyst import definition_session, import_sql
+from freshview.frontend.catalyst import definition_session, import_dataframe, import_sql
 from freshview.planner.lower import lower
 from freshview.planner.small_plans import SmallPlans
 from tests.frontend.samples import QUERIES, bag, schemas, tables
@@ -74,3 +74,22 @@ def test_small_plans_over_no_rows(prepared: Spark) -> None:
     total = prepared.small.prepare(import_sql(prepared.definitions, QUERIES["counts"]))
     empty = dict.fromkeys(total.leaves, prepared.arrow["lines"][:0])
     assert set(total.run(empty).to_pylist()[0].values()) == {0}
+
+
+def test_a_python_function_goes_the_same_way(prepared: Spark) -> None:
+    from pyspark.sql import functions as sf
+
+    longer = sf.udf(lambda text, times: None if text is None else text * times, "string")
+
+    def query(session: SparkSession) -> DataFrame:
+        made = longer("prio", sf.lit(2)).alias("twice")
+        return session.table("orders").select("o_id", made).where("twice <> 'lolo'")
+
+    expected = bag(query(prepared.session).toArrow())
+    assert expected.total() == 2
+    relation = import_dataframe(query(prepared.definitions))
+    leaves = {scan: prepared.tables[scan.table] for scan in scans(relation)}
+    assert bag(lower(prepared.session, relation, leaves).dataframe.toArrow()) == expected
+    plan = prepared.small.prepare(relation)
+    assert not plan.runs_in_driver
+    assert bag(plan.run({leaf: prepared.arrow[leaf.table] for leaf in plan.leaves})) == expected
