@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 COPIED_SETTINGS = (
     "spark.sql.ansi.enabled",
     "spark.sql.caseSensitive",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.mapKeyDedupPolicy",
     "spark.sql.session.timeZone",
     "spark.sql.storeAssignmentPolicy",
     "spark.sql.timestampType",

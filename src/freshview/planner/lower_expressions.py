@@ -44,11 +44,11 @@ class ExpressionLowering:
 
     def __init__(self, spark: SparkSession) -> None:
         self._scala = scala = scala_of(spark)
-        ansi = str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
-        self._ansi = ansi
+        self._ansi = ansi = _is_on(spark, "spark.sql.ansi.enabled")
+        loses = _is_on(spark, "spark.sql.decimalOperations.allowPrecisionLoss")
         self._zone = scala.some(spark.conf.get("spark.sql.session.timeZone"))
         self._mode = scala.singleton(CATALYST + "expressions.EvalMode").fromBoolean(ansi)
-        self._context = scala.expression("NumericEvalContext", self._mode, True)
+        self._context = scala.expression("NumericEvalContext", self._mode, loses)
         self._parser = scala.singleton(CATALYST + "parser.CatalystSqlParser")
         self._types: dict[str, JavaObject] = {}
         self._constants: dict[tuple[object, str, str], JavaObject] = {}
@@ -242,3 +242,7 @@ class ExpressionLowering:
         several = new("GreaterThan", rows, self._number("1L"))
         failure = self.failure("SCALAR_SUBQUERY_TOO_MANY_ROWS", {}, call.type)
         return new("If", several, failure, first)
+
+
+def _is_on(spark: SparkSession, setting: str) -> bool:
+    return str(spark.conf.get(setting, "true")).lower() == "true"
