@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,8 +15,6 @@ TABLES = ("lineitem", "orders", "customer")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    if shutil.which("tpchgen-cli") is None:
-        pytest.skip("tpchgen-cli is not installed")
     made = tmp_path_factory.mktemp("tpch")
     generate(made, 0.002, TABLES)
     return made
