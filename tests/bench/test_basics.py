@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from freshview.bench.basics import Settings, run_basics
+from freshview.bench import basics
+from freshview.bench.basics import Basics, Pair, Scenario, Settings, run_basics
+from freshview.cli.answer import WIDTH, plain
+from freshview.runtime.check import CheckResult
 from tests.cli.run import in_process
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.usefixtures("spark"),
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("tpchgen-cli") is None, reason="tpchgen-cli is not installed"),
-]
 
-
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.usefixtures("spark")
+@pytest.mark.skipif(shutil.which("tpchgen-cli") is None, reason="tpchgen-cli is not installed")
 def test_basics_measures_pairs_stages_jobs_and_memory(tmp_path):
-    found = run_basics(Settings(tmp_path, sf=0.01, repeat=2, sizes=(5, 20)), None)
-    summary = found.summary()
+    printed = io.StringIO()
+    settings = Settings(tmp_path, sf=0.01, repeat=2, sizes=(5, 20))
+    found = run_basics(settings, Console(file=printed, width=WIDTH))
+    summary = json.loads(json.dumps(found.summary(), default=plain))
     assert found.ok
     assert [(s["kind"], s["rows"]) for s in summary["scenarios"]] == [
         ("inserted", 5),
@@ -39,14 +44,33 @@ def test_basics_measures_pairs_stages_jobs_and_memory(tmp_path):
     assert set(summary["memory"]) == {"0.001", "0.01"}
     assert all(m["python_mb"] > 0 and m["heap_mb"] > 0 for m in summary["memory"]["0.01"])
     assert not list(tmp_path.glob("run-*"))
+    assert max(map(len, printed.getvalue().splitlines())) <= WIDTH
+    assert "equal to a recompute" in printed.getvalue()
 
 
-def test_the_command_prints_tables_and_writes_json(tmp_path):
+def measured(missing):
+    """A benchmark that found one pair, and the view right or wrong."""
+    pair = Pair(100.0, 2_500.0, 0, "incremental", 5, 2, {"look up": 30.0, "apply": 50.0})
+    check = CheckResult("revenue", missing, 0, None, {}, 1.0)
+    found = Basics(Settings(Path("data")), {"cores": 2, "load": [0.1]}, check=check)
+    found.scenarios.append(Scenario("mixed", 10, (pair,)))
+    found.unchanged.append((2.0, 0))
+    return found
+
+
+def test_the_command_writes_what_it_found(monkeypatch, tmp_path):
+    monkeypatch.setattr(basics, "run_basics", lambda *_: measured(0))
     out = tmp_path / "basics.json"
-    arguments = ("--sf", "0.02", "--repeat", "1", "--no-memory", "--data", tmp_path, "--out", out)
-    found = in_process("bench", "basics", *arguments)
-    assert found.status == 0
-    assert "1,000 mixed" in found.out
-    assert "equal to a recompute" in found.out
-    assert max(map(len, found.out.splitlines())) <= 100
-    assert json.loads(out.read_text())["ok"] is True
+    answer = in_process("bench", "basics", "--out", out, "--json").answer
+    written = json.loads(out.read_text())
+    assert answer == {"ok": True, "bench": written}
+    (scenario,) = written["scenarios"]
+    assert scenario["ratio"] == {"median": 25.0, "least": 25.0, "greatest": 25.0, "count": 1}
+    assert scenario["stages_ms"]["rest"]["median"] == 20.0
+
+
+def test_the_command_ends_with_1_when_the_view_is_wrong(monkeypatch):
+    monkeypatch.setattr(basics, "run_basics", lambda *_: measured(3))
+    found = in_process("bench", "basics", "--json")
+    assert (found.status, found.answer["code"]) == (1, "VIEW_DIFFERS")
+    assert in_process("bench", "basics").status == 1
