@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from tests.cli.run import in_process
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.usefixtures("spark")
-@pytest.mark.skipif(shutil.which("tpchgen-cli") is None, reason="tpchgen-cli is not installed")
 def test_basics_measures_pairs_stages_jobs_and_memory(tmp_path):
     printed = io.StringIO()
     settings = Settings(tmp_path, sf=0.01, repeat=2, sizes=(5, 20))

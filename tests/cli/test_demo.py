@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 
 import pytest
 from rich.console import Console
@@ -21,8 +20,6 @@ VIEWS = {"revenue", "open_lines", "nation_revenue", "big_orders"}
 @pytest.fixture(scope="module")
 def ran(spark, tmp_path_factory):
     """The findings of one demo, what it printed, and where its warehouse stayed."""
-    if shutil.which("tpchgen-cli") is None:
-        pytest.skip("tpchgen-cli is not installed")
     shop = tmp_path_factory.mktemp("demo") / "shop"
     printed = io.StringIO()
     found = run_demo(shop, sf=0.002, seed=1, console=Console(file=printed, width=WIDTH))

@@ -117,6 +117,19 @@ def test_a_large_view_is_read_by_the_keys_of_its_change_table() -> None:
     assert stored.expected == 10
 
 
+def test_the_one_row_of_an_aggregate_without_groups_is_read_without_a_key() -> None:
+    new = Numbering(0)
+    rows = Scan("l", (new.attribute("a", "bigint"),))
+    count = AggregateOutput(new.attribute("n", "bigint"), AggregateCall("count", (), "bigint"))
+    kept = strategy("v", Aggregate(rows, (), (count,)))
+    change = change_plan(kept, frozenset({"l"}))
+    assert change is not None
+    source = {"l": Source("l", 3, 4, 100, 5)}
+    stages = refresh_plan(kept, change, source, 7, 1, Limits(whole_view_rows=0), None).stages
+    assert [s.by_key for s in stages if isinstance(s, ReadStored)] == [False]
+    assert EvaluateChange not in {type(s) for s in stages}
+
+
 def test_a_product_has_no_key_and_is_scanned() -> None:
     new = Numbering(0)
     left = Scan("l", (new.attribute("a", "bigint"),))

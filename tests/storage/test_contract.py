@@ -117,6 +117,19 @@ def test_rows_are_found_by_a_key_of_any_flat_type(storage: Storage, path: str, k
     assert len(arrow(storage.lookup(path, 0, ["id"], key, keys.slice(0, 0)))) == 0
 
 
+@pytest.mark.parametrize("key", ["pair", "many", "deep"])
+def test_a_nested_key_is_found_or_refused(storage: Storage, path: str, key: str) -> None:
+    rows = all_types()
+    storage.create(path, rows)
+    keys = pa.concat_arrays([rows.column(key).combine_chunks()] * 2)
+    if storage.name != "spark":
+        with pytest.raises(NativeRefused, match="not looked up natively"):
+            storage.lookup(path, 0, ["id"], key, keys)
+        return
+    assert bag(storage.lookup(path, 0, ["id"], key, keys)) == bag(rows.select(["id"]))
+    assert len(arrow(storage.lookup(path, 0, ["id"], key, keys.slice(0, 1)))) < rows.num_rows
+
+
 def _same(left: Any, right: Any) -> bool:
     return left == right or (repr(left) == repr(right) == "nan")
 

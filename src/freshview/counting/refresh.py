@@ -59,7 +59,7 @@ class TouchedExtent:
 
 
 def touched_extent(count_table: Relation, table: str) -> TouchedExtent:
-    """C ⟕_{A ≐ A} e: R_count restricted to the rows of c, so that the rest is never read.
+    """R_count restricted to the rows of c, c ⟕_{A ≐ A} e, so that the rest is never read.
 
     A count below zero would mean that the stored extent is not the view's; it raises.
     """

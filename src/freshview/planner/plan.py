@@ -109,7 +109,7 @@ def refresh_plan(
         origin = sources[term.delta.table]
         found = dict.fromkeys(term.delta.columns, _Found(origin.changed, origin.rows))
         stages += [_operand(lookup, found, sources, limits) for lookup in term.lookups]
-    large = view_rows > limits.whole_view_rows
+    large = view_rows > limits.whole_view_rows and not _has_one_row(strategy)
     touched = sum(sources[term.delta.table].changed for term in change.terms)
     if large:
         stages.append(EvaluateChange(change.change_columns, change.change_leaf))
@@ -123,6 +123,10 @@ def refresh_plan(
     everything = sum(sources[scan.table].rows for scan in scans(strategy.relation))
     costs = Costs(incremental_ms(local, scanned), full_ms(everything, last))
     return RefreshPlan(strategy, change, tuple(stages), costs)
+
+
+def _has_one_row(strategy: Strategy) -> bool:
+    return strategy.aggregate is not None and not strategy.aggregate.group
 
 
 @dataclass(frozen=True, slots=True)

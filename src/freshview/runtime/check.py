@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's users know)
 from pyspark.sql.types import MapType
 
@@ -16,8 +16,12 @@ from freshview.runtime.catalog import ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion
 from freshview.runtime.parts import Parts
 from freshview.runtime.recompute import stored_rows
+from freshview.storage.spark_changes import quoted
 
+MISSING, EXTRA = "missing", "extra"
 _BUCKETS = 10_000
+_COPIES = "__copies"
+_SIDES = {MISSING: f"{_COPIES} > 0", EXTRA: f"{_COPIES} < 0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +55,45 @@ def compare(
     if sample is not None:
         chosen = _sampled(strategy, expected, sample)
         expected, actual = expected.where(chosen), actual.where(chosen)
-    expected, actual = _comparable(expected), _comparable(actual)
-    missing = expected.exceptAll(actual).persist()
-    extra = actual.exceptAll(expected).persist()
+    differing = _differing(_comparable(expected), _comparable(actual)).persist()
     try:
-        counts = missing.count(), extra.count()
-        examples = [f"missing {row.asDict()}" for row in missing.limit(3).collect()]
-        examples += [f"extra {row.asDict()}" for row in extra.limit(3).collect()]
+        counts = differing.agg(_copies(MISSING), _copies(EXTRA)).first()
+        assert counts is not None
+        missing, extra = int(counts[0]), int(counts[1])
+        examples = [
+            f"{kind} {_shown(row)}"
+            for kind, found in ((MISSING, missing), (EXTRA, extra))
+            for row in (differing.where(_SIDES[kind]).limit(3).collect() if found else ())
+        ]
     finally:
-        missing.unpersist()
-        extra.unpersist()
+        differing.unpersist()
     versions = {name: source.version for name, source in consumed.sources.items()}
     ms = (time.perf_counter() - started) * 1000
-    return CheckResult(entry.name, *counts, sample, versions, ms, tuple(examples))
+    return CheckResult(entry.name, missing, extra, sample, versions, ms, tuple(examples))
+
+
+def _differing(expected: DataFrame, actual: DataFrame) -> DataFrame:
+    """The rows that one bag has more often than the other, with expected minus actual as count.
+
+    Positive counts are ``expected EXCEPT ALL actual``, negative ones ``actual EXCEPT ALL expected``:
+    Spark itself evaluates EXCEPT ALL as this union and sum, here once for both ways.
+    """
+    one, minus_one = (F.lit(sign).cast("long").alias(_COPIES) for sign in (1, -1))
+    both = expected.select("*", one).unionAll(actual.select("*", minus_one))
+    columns = [quoted(name) for name in expected.columns]
+    total = F.sum(_COPIES).alias(_COPIES)
+    return both.groupBy(*columns).agg(total).where(F.col(_COPIES) != 0)
+
+
+def _copies(kind: str) -> Column:
+    number = F.when(F.expr(_SIDES[kind]), F.abs(F.col(_COPIES))).otherwise(0)
+    return F.coalesce(F.sum(number), F.lit(0)).alias(kind)
+
+
+def _shown(row: Row) -> dict[str, object]:
+    values = row.asDict()
+    del values[_COPIES]
+    return values
 
 
 def repair(
@@ -86,7 +116,8 @@ def repair(
     upserts = right.exceptAll(stored).persist()
     wrong = stored.exceptAll(right)
     same_key = reduce(
-        Column.__and__, [F.col(f"w.`{name}`").eqNullSafe(F.col(f"r.`{name}`")) for name in key]
+        Column.__and__,
+        [F.col(f"w.{quoted(name)}").eqNullSafe(F.col(f"r.{quoted(name)}")) for name in key],
     )
     deletes = wrong.alias("w").join(right.alias("r"), same_key, "left_anti").select(key).persist()
     try:
@@ -106,9 +137,9 @@ def _sampled(strategy: Strategy, rows: DataFrame, fraction: float) -> Column:
     shown = [a.name for a in strategy.key if a.name in visible]
     columns = shown if len(shown) == len(strategy.key) and shown else visible
     hashable = [
-        F.to_json(F.col(f"`{c}`"))
+        F.to_json(F.col(quoted(c)))
         if isinstance(rows.schema[c].dataType, MapType)
-        else F.col(f"`{c}`")
+        else F.col(quoted(c))
         for c in columns
     ]
     bucket = F.pmod(F.xxhash64(*hashable), F.lit(_BUCKETS))
@@ -119,9 +150,9 @@ def _comparable(rows: DataFrame) -> DataFrame:
     """EXCEPT ALL does not compare maps; as sorted entries they are the same or not."""
     return rows.select(
         *[
-            F.array_sort(F.map_entries(F.col(f"`{f.name}`"))).alias(f.name)
+            F.array_sort(F.map_entries(F.col(quoted(f.name)))).alias(f.name)
             if isinstance(f.dataType, MapType)
-            else F.col(f"`{f.name}`")
+            else F.col(quoted(f.name))
             for f in rows.schema.fields
         ]
     )

@@ -356,12 +356,22 @@ def _best(probes: Probes, known: Mapping[Attribute, pa.ChunkedArray]) -> Probe |
     usable = [probe for probe in probes if probe.source in known]
     if len(usable) <= 1:
         return usable[0] if usable else None
-    return max(usable, key=lambda probe: len(pc.unique(known[probe.source])))
+    return max(usable, key=lambda probe: _variety(known[probe.source]))
 
 
 def _keys(values: pa.ChunkedArray, probe: Probe) -> pa.Array:
-    keys = pc.unique(values)
+    keys = _distinct(values)
     return keys if probe.null_safe else keys.drop_null()
+
+
+def _distinct(values: pa.ChunkedArray) -> pa.Array:
+    """Each value once; nested ones as they are, since Arrow cannot compare them."""
+    return values.combine_chunks() if pa.types.is_nested(values.type) else pc.unique(values)
+
+
+def _variety(values: pa.ChunkedArray) -> int:
+    """How well a column tells rows apart; a nested one comes last, as only Spark can look it up."""
+    return 0 if pa.types.is_nested(values.type) else len(pc.unique(values))
 
 
 def _stored_probe(change: ChangePlan, strategy: Strategy, rows: pa.Table) -> tuple[str, pa.Array]:
@@ -370,9 +380,9 @@ def _stored_probe(change: ChangePlan, strategy: Strategy, rows: pa.Table) -> tup
     pairs = []
     for key, attribute in zip(strategy.key, group, strict=True):
         place = change.relation.attributes.index(attribute)
-        pairs.append((key.name, pc.unique(rows[change.change_leaf.attributes[place].name])))
-    name, keys = max(pairs, key=lambda pair: len(pair[1]))
-    return name, keys
+        pairs.append((key.name, rows[change.change_leaf.attributes[place].name]))
+    name, values = max(pairs, key=lambda pair: _variety(pair[1]))
+    return name, _distinct(values)
 
 
 def _read_by(relation: Relation, leaves: Mapping[TableLeaf, Rows]) -> dict[TableLeaf, Rows]:

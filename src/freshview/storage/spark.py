@@ -37,10 +37,11 @@ from freshview.errors import (
 from freshview.storage.columns import comparable_columns
 from freshview.storage.commit_files import LogCommit, find_commit, parsed_commit
 from freshview.storage.delta_log import DeltaLogs, Snapshot, files_by_identity
-from freshview.storage.features import CHANGE_DATA_FEED, COLLATION, VARIANT, features_of
+from freshview.storage.features import CHANGE_DATA_FEED, features_of
 from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_number
 from freshview.storage.native_match import in_type
 from freshview.storage.plain_arrow import fitted, nullable_schema, plain_schema, unsliced
+from freshview.storage.spark_changes import consolidated, quoted
 
 _DELETED = "__freshview_deleted"
 _KIND = "_change_type"
@@ -126,15 +127,18 @@ class SparkStorage:
         kind = next(field for field in rows.schema.fields if field.name == key)
         arrow = plain_schema(to_arrow_schema(StructType([kind]))).field(0).type
         try:
-            values = in_type(keys.drop_null(), arrow).unique() if len(keys) else pa.nulls(0, arrow)
+            values = in_type(keys.drop_null(), arrow) if len(keys) else pa.nulls(0, arrow)
         except ValueError as problem:
             raise SchemaMismatch(path=path, reason=str(problem)) from problem
+        if not pa.types.is_nested(arrow):
+            # Fewer keys to ship; Arrow cannot compare nested ones, and the semijoin need not.
+            values = values.unique()
         if keys.null_count:
             values = pa.concat_arrays([values, pa.nulls(1, arrow)])
         wanted = self._local(
             pa.table([values], names=["__key"]), StructType().add("__key", kind.dataType)
         )
-        same = rows[_quoted(key)].eqNullSafe(wanted["__key"])
+        same = rows[quoted(key)].eqNullSafe(wanted["__key"])
         found = rows.join(f.broadcast(wanted), same, "left_semi").select(picked)
         if limit is None:
             return found
@@ -193,10 +197,10 @@ class SparkStorage:
             self._check_unique(path, key, source)
             same = f.lit(True)
             for name in key:
-                quoted = _quoted(name)
-                same = same & f.col(f"t.{quoted}").eqNullSafe(f.col(f"s.{quoted}"))
+                escaped = quoted(name)
+                same = same & f.col(f"t.{escaped}").eqNullSafe(f.col(f"s.{escaped}"))
             values: dict[str, Any] = {
-                _quoted(name): f.col(f"s.{_quoted(name)}") for name in schema.names
+                quoted(name): f.col(f"s.{quoted(name)}") for name in schema.names
             }
             deleted = f.col(f"s.{_DELETED}")
             merge = DeltaTable.forPath(self._spark, path).alias("t").merge(source.alias("s"), same)
@@ -305,7 +309,7 @@ class SparkStorage:
             if name not in rows.columns:
                 held = ", ".join(rows.columns)
                 raise ColumnMissing(path=path, column=name, columns=held)
-        return [rows[_quoted(name)] for name in columns]
+        return [rows[quoted(name)] for name in columns]
 
     def _feed(self, path: str, first: int, last: int, names: Sequence[str]) -> DataFrame | None:
         """The change feed of a range, None when it was not on all the time."""
@@ -323,7 +327,7 @@ class SparkStorage:
 
     def _feed_like(self, rows: DataFrame, names: Sequence[str], sign: Any) -> DataFrame:
         count = (f.lit(sign) if isinstance(sign, int) else sign).cast("long").alias(COUNT)
-        return rows.select(*[rows[_quoted(name)] for name in names], count)
+        return rows.select(*[rows[quoted(name)] for name in names], count)
 
     def _changed_files(
         self, path: str, old: TableState, new: TableState, names: Sequence[str]
@@ -339,13 +343,7 @@ class SparkStorage:
             files = [file for identity, file in held.items() if identity not in other]
             rows = DataFrame(self._logs.rows_of(path, snapshot, files), self._spark)
             sides.append(self._feed_like(rows, names, sign))
-        delta = sides[0].unionByName(sides[1])
-        if {VARIANT, COLLATION} & new.features:
-            # Variants cannot be grouped, and collated texts that differ would be called equal.
-            return delta
-        quoted = [_quoted(name) for name in names]
-        total = f.sum(COUNT).alias(COUNT)
-        return delta.groupBy(*quoted).agg(total).where(f.col(COUNT) != 0)
+        return consolidated(sides[0].unionByName(sides[1]))
 
     def _schema(self, path: str) -> StructType:
         return StructType.fromJson(_json(self._newest(path).metadata.schemaString()))
@@ -365,7 +363,7 @@ class SparkStorage:
         if set(rows.columns) != set(schema.names):
             reason = f"the rows have {rows.columns}, the table {schema.names}"
             raise SchemaMismatch(path=path, reason=reason)
-        return rows.select([rows[_quoted(name)] for name in schema.names])
+        return rows.select([rows[quoted(name)] for name in schema.names])
 
     def _local(self, table: pa.Table, schema: StructType) -> DataFrame:
         """A small Arrow table as a DataFrame.
@@ -383,10 +381,10 @@ class SparkStorage:
         if isinstance(deletes, pa.Table):
             held = deletes.select(list(key)) if key else deletes
         else:
-            held = deletes.select([deletes[_quoted(name)] for name in key]) if key else deletes
+            held = deletes.select([deletes[quoted(name)] for name in key]) if key else deletes
         removing = self._frame(held, keys, path) if key else self._frame(held)
         missing = [
-            removing[_quoted(field.name)]
+            removing[quoted(field.name)]
             if field.name in key
             else f.lit(None).cast(field.dataType).alias(field.name)
             for field in schema.fields
@@ -395,7 +393,7 @@ class SparkStorage:
 
     def _check_unique(self, path: str, key: Sequence[str], source: DataFrame) -> None:
         total = source.count()
-        distinct = source.select([_quoted(name) for name in key]).distinct().count() if key else 1
+        distinct = source.select([quoted(name) for name in key]).distinct().count() if key else 1
         if total > distinct:
             raise DuplicateKey(path=path, key=", ".join(key), count=total - distinct)
 
@@ -418,10 +416,6 @@ def _concurrent_writes(path: str) -> Iterator[None]:
 def _lost(path: str, version: int, problem: Exception) -> HistoryLost:
     reason = f"version {version} cannot be opened: {str(problem).splitlines()[0]}"
     return HistoryLost(path=path, after=version, upto=version, reason=reason)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _json(text: str) -> Any:
