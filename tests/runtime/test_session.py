@@ -62,7 +62,9 @@ def test_a_start_says_nothing_and_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_an_active_session_is_reused(spark: Any) -> None:
-    assert spark_session(app_name="another") is spark
+    found = spark_session(app_name="another")
+    assert found.sparkContext is spark.sparkContext
+    assert found.sparkContext.appName == "freshview-tests"
 
 
 @pytest.mark.spark

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FIXED_MS = 250.0
+FIXED_MS = 150.0
 ROW_MS = 0.02
 SCAN_FIXED_MS = 600.0
 SCAN_ROW_MS = 0.0004

@@ -1,4 +1,4 @@
-"""Measure lookups by hand: `python tests/storage/measure_lookups.py WORKDIR [--scale 0.1 1]`.
+"""What a lookup costs: `python bench/lookups.py WORKDIR [--scale 0.1 1]`.
 
 Makes TPC-H orders and lineitem (tpchgen-cli) as Delta tables in Spark's file layout (snappy, one
 row group per file), then looks up keys in a fresh process each, and prints the median wall time,
@@ -17,7 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+from deltalake import WriterProperties, write_deltalake
+
+from freshview.demo.tpch import batches, generate, parquet_file
 
 COLUMNS = {
     "orders": ("o_orderkey", ["o_orderkey", "o_custkey", "o_orderdate"]),
@@ -28,21 +30,13 @@ ROW_GROUP_ROWS = 3_000_000
 
 def make(workdir: Path, table: str, scale: str) -> Path:
     """The table at this scale, made once."""
-    from deltalake import WriterProperties, write_deltalake
-
     folder = workdir / f"{table}-{scale}"
     if folder.exists():
         return folder
     raw = workdir / f"raw-{scale}"
-    command = ["tpchgen-cli", "parquet", "-s", scale, "--tables", table, "--output-dir", str(raw)]
-    subprocess.run(command, check=True, capture_output=True)
-    rows = pq.read_table(raw / f"{table}.parquet")
-    plain = [
-        pa.field(f.name, pa.string() if pa.types.is_string_view(f.type) else f.type)
-        for f in rows.schema
-    ]
+    generate(raw, float(scale), [table])
     layout = WriterProperties(compression="SNAPPY", max_row_group_size=ROW_GROUP_ROWS)
-    write_deltalake(str(folder), rows.cast(pa.schema(plain)), writer_properties=layout)
+    write_deltalake(str(folder), batches(parquet_file(raw, table)), writer_properties=layout)
     return folder
 
 
@@ -76,7 +70,7 @@ def measure(folder: str, table: str, count: int, repeats: int) -> None:
         "peak_mb": peak_mb(),
         "grew_mb": peak_mb() - before,
     }
-    print(json.dumps(result))  # noqa: T201 - the parent reads it
+    print(json.dumps(result))
 
 
 def main() -> None:
@@ -108,7 +102,7 @@ def main() -> None:
                 output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
                 result = json.loads(output)
                 shown = "  ".join(f"{name} {value:8.1f}" for name, value in result.items())
-                print(f"{table:8} SF {scale:4} keys {count:6}  {shown}", flush=True)  # noqa: T201
+                print(f"{table:8} SF {scale:4} keys {count:6}  {shown}", flush=True)
 
 
 if __name__ == "__main__":

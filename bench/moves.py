@@ -1,4 +1,4 @@
-"""Measure everything but lookups by hand: `python tests/storage/measure_moves.py WORKDIR`.
+"""What storage costs apart from lookups: `python bench/moves.py WORKDIR`.
 
 Native only: asking for the newest version, reading a small change (with and without the feed), an
 empty commit, and applying rows to views of several sizes. Prints medians of wall and processor time.
@@ -31,7 +31,7 @@ def timed(name: str, run: Callable[[], object], repeats: int) -> None:
         walls.append((time.perf_counter() - wall) * 1000)
         processors.append((time.process_time() - processor) * 1000)
     wall_ms, cpu_ms = statistics.median(walls), statistics.median(processors)
-    print(f"{name:58} wall_ms {wall_ms:8.2f}  cpu_ms {cpu_ms:8.2f}", flush=True)  # noqa: T201
+    print(f"{name:58} wall_ms {wall_ms:8.2f}  cpu_ms {cpu_ms:8.2f}", flush=True)
 
 
 def view(rows: int) -> pa.Table:
@@ -49,6 +49,7 @@ def view(rows: int) -> pa.Table:
 
 def main() -> None:
     """Run all measurements in a fresh folder."""
+    Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=sys.argv[1]))
     storage, random = NativeStorage(), np.random.default_rng(7)
     for rows in (13_500, 1_000_000):
