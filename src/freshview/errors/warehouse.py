@@ -1,0 +1,175 @@
+"""Errors of warehouses, views and refreshes."""
+
+from typing import final
+
+from freshview.errors.base import FreshviewError
+
+
+@final
+class WarehouseMissing(FreshviewError):
+    """The folder is not a warehouse."""
+
+    code = "WAREHOUSE_MISSING"
+    what_template = "{path} is not a freshview warehouse."
+    why_template = "it has no _freshview/catalog.json"
+    do_template = "make one there with `freshview init`, or check the path"
+
+
+@final
+class WarehouseTooNew(FreshviewError):
+    """The warehouse was written by a later version."""
+
+    code = "WAREHOUSE_TOO_NEW"
+    what_template = "the warehouse {path} has format {found}; this version knows up to {known}."
+    why_template = "a later version of freshview wrote it"
+    do_template = "install that version or a later one; nothing was changed"
+
+
+@final
+class InvalidName(FreshviewError):
+    """A name that cannot be one of a table or view."""
+
+    code = "INVALID_NAME"
+    what_template = "{name!r} cannot be the name of a table or view."
+    why_template = "names are letters, digits and _, at most 63, and do not start with a digit"
+    do_template = "choose such a name"
+
+
+@final
+class NameTaken(FreshviewError):
+    """A table or view of this name exists."""
+
+    code = "NAME_TAKEN"
+    what_template = "there is already a table or view named {name}."
+    why_template = "tables and views of a warehouse share one set of names"
+    do_template = "drop it first, use CREATE OR REPLACE, or choose another name"
+
+
+@final
+class UnknownName(FreshviewError):
+    """No table or view of this name."""
+
+    code = "UNKNOWN_NAME"
+    what_template = "{name!r} is not known here."
+    why_template = "this warehouse has {known}"
+    do_template = "check the name, or register the table"
+
+
+@final
+class ViewInUse(FreshviewError):
+    """A view that others read cannot be dropped."""
+
+    code = "VIEW_IN_USE"
+    what_template = "{name} cannot be dropped or replaced: {readers} read it."
+    why_template = "a view is kept current from what it reads"
+    do_template = "drop the views that read it first"
+
+
+@final
+class ViewNotMaintainable(FreshviewError):
+    """The definition contains something that no refresh could keep right."""
+
+    code = "VIEW_NOT_MAINTAINABLE"
+    what_template = "{name} cannot be a materialized view: {subject} ({reason})."
+    why_template = "{why}"
+    do_template = "{do}"
+
+
+@final
+class InvalidColumn(FreshviewError):
+    """A column of a view has a name that cannot be stored."""
+
+    code = "INVALID_COLUMN"
+    what_template = "the view {name} cannot have a column named {column!r}."
+    why_template = "{reason}"
+    do_template = "give the column another name with AS"
+
+
+@final
+class DefinitionRejected(FreshviewError):
+    """Spark could not analyze the definition."""
+
+    code = "DEFINITION_REJECTED"
+    what_template = "the definition of {name} is not a valid query."
+    why_template = "{reason}"
+    do_template = "correct the query; nothing was created"
+
+
+@final
+class DefinitionUnavailable(FreshviewError):
+    """The Python function that defines a view is not at hand."""
+
+    code = "DEFINITION_UNAVAILABLE"
+    what_template = "the function {function} that defines {name} is not available."
+    why_template = "{reason}"
+    do_template = "import the module that defines it, or run it in the process that refreshes"
+
+
+@final
+class DefinitionChanged(FreshviewError):
+    """A Python function no longer defines the view that was stored."""
+
+    code = "DEFINITION_CHANGED"
+    what_template = "{function} no longer gives the view {name} that was created from it."
+    why_template = "{reason}"
+    do_template = "drop and create the view, or call view(..., replace=True)"
+
+
+@final
+class SettingsDiffer(FreshviewError):
+    """The session would read the definition in another way."""
+
+    code = "SETTINGS_DIFFER"
+    what_template = "{name} was defined with {setting} = {defined}, and this session has {found}."
+    why_template = "the setting decides what the query means, so its results would mix"
+    do_template = "set it in the session that opens the warehouse, or create the view again"
+
+
+@final
+class NotIncremental(FreshviewError):
+    """STRICT forbids the recompute that would be needed."""
+
+    code = "NOT_INCREMENTAL"
+    what_template = "{name} cannot be refreshed incrementally, and its policy is STRICT ({reason})."
+    why_template = "{why}"
+    do_template = "{do}; or set its policy to INCREMENTAL or AUTO"
+
+
+@final
+class NotFresh(FreshviewError):
+    """A view was never computed or has no readable commit."""
+
+    code = "VIEW_NOT_COMPUTED"
+    what_template = "{name} has no committed content."
+    why_template = "its creation was interrupted"
+    do_template = "refresh it with policy FULL, or drop and create it again"
+
+
+@final
+class UnknownEpoch(FreshviewError):
+    """No such epoch, or it does not have the view."""
+
+    code = "UNKNOWN_EPOCH"
+    what_template = "there is no epoch {epoch} with the view {name}."
+    why_template = "known epochs: {known}"
+    do_template = "read one of those, or leave the epoch out for the newest state"
+
+
+@final
+class Busy(FreshviewError):
+    """Somebody else has held a lock for too long."""
+
+    code = "BUSY"
+    what_template = "another process holds {file} since more than {seconds} seconds."
+    why_template = "a view has one writer at a time"
+    do_template = "wait for it to end, or end it"
+
+
+@final
+class InvalidChanges(FreshviewError):
+    """Changes for a table that cannot be applied as asked."""
+
+    code = "INVALID_CHANGES"
+    what_template = "the changes for {table} cannot be applied."
+    why_template = "{reason}"
+    do_template = "correct them; nothing was written to any table"
