@@ -51,3 +51,8 @@ def decimal_type(type: str) -> tuple[int, int] | None:
     """Precision and scale of a decimal type, or None for any other type."""
     match = _DECIMAL.fullmatch(type)
     return (int(match[1]), int(match[2])) if match else None
+
+
+def quoted(name: str) -> str:
+    """A name as Spark's parser takes it, whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"

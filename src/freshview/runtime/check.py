@@ -11,12 +11,13 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's users know)
 from pyspark.sql.types import MapType
 
+from freshview.algebra.schema import quoted
 from freshview.planner.strategy import Strategy, Technique
 from freshview.runtime.catalog import ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion
 from freshview.runtime.parts import Parts
 from freshview.runtime.recompute import stored_rows
-from freshview.storage.spark_changes import quoted
+from freshview.storage.interface import picked
 
 MISSING, EXTRA = "missing", "extra"
 _BUCKETS = 10_000
@@ -111,7 +112,7 @@ def repair(
     path = parts.catalog.path(entry)
     columns = [a.name for a in strategy.stored]
     key = [a.name for a in strategy.key]
-    right = stored_rows(parts, strategy, vector).select(columns)
+    right = stored_rows(parts, strategy, vector)
     stored = parts.tables.spark.read(path, consumed.version, columns)
     upserts = right.exceptAll(stored).persist()
     wrong = stored.exceptAll(right)
@@ -119,7 +120,8 @@ def repair(
         Column.__and__,
         [F.col(f"w.{quoted(name)}").eqNullSafe(F.col(f"r.{quoted(name)}")) for name in key],
     )
-    deletes = wrong.alias("w").join(right.alias("r"), same_key, "left_anti").select(key).persist()
+    unknown = wrong.alias("w").join(right.alias("r"), same_key, "left_anti")
+    deletes = picked(unknown, key).persist()
     try:
         count = upserts.count() + deletes.count()
         if count:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from freshview.algebra.relations import Relation
+from freshview.algebra.schema import quoted
 from freshview.planner.lower import Prepared, TableLeaf, prepare
 from freshview.planner.small_plans import SmallPlan, SmallPlans
 from freshview.storage.interface import Rows
@@ -57,7 +58,7 @@ class Evaluator:
         """Local rows as a DataFrame in the leaf's types, where the other leaves are Spark's."""
         if not isinstance(rows, pa.Table):
             return rows
-        columns = ", ".join(f"`{a.name.replace('`', '``')}` {a.type}" for a in leaf.attributes)
+        columns = ", ".join(f"{quoted(a.name)} {a.type}" for a in leaf.attributes)
         named = rows.select([a.name for a in leaf.attributes])
         frame: DataFrame = self._spark().createDataFrame(named, columns)
         return frame

@@ -46,7 +46,7 @@ from freshview.runtime.outcome import outcome
 from freshview.runtime.parts import Parts
 from freshview.runtime.report import ADVANCED, INCREMENTAL, ViewReport
 from freshview.storage.consolidate import consolidated
-from freshview.storage.interface import COUNT, Rows
+from freshview.storage.interface import COUNT, Rows, picked
 
 if TYPE_CHECKING:
     from freshview.runtime.refresh import Refresh
@@ -182,7 +182,7 @@ class IncrementalRefresh:
             columns = source_columns(strategy, name)
             handover = handed.get(name)
             if handover is not None and (handover.after, handover.upto) == (before, source.version):
-                rows = handover.rows.select([*columns, COUNT])
+                rows = picked(handover.rows, [*columns, COUNT])
             else:
                 rows = self.parts.sources.changes(name, before, source.version, columns)
             found[name] = consolidated(rows) if isinstance(rows, pa.Table) else rows
@@ -346,9 +346,8 @@ def row_count(rows: Rows, limit: int | None) -> int:
 def _of_leaf(rows: Rows, leaf: Changes) -> Rows:
     """A source's delta in the columns of one of its occurrences."""
     names = [a.name for a in leaf.columns]
-    if isinstance(rows, pa.Table):
-        return consolidated(rows.select([*names, COUNT]))
-    return rows.select([*names, COUNT])
+    mine = picked(rows, [*names, COUNT])
+    return consolidated(mine) if isinstance(mine, pa.Table) else mine
 
 
 def _best(probes: Probes, known: Mapping[Attribute, pa.ChunkedArray]) -> Probe | None:

@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's users know)
 
-from freshview.algebra.schema import EXTENT_COUNT_NAME
+from freshview.algebra.schema import EXTENT_COUNT_NAME, quoted
 from freshview.change_table.refresh_operator import KEEP_NAME, WAS_NAME, old_name
 from freshview.counting.refresh import CHANGE_NAME
 from freshview.planner.strategy import Strategy
 from freshview.storage.consolidate import consolidated
-from freshview.storage.interface import COUNT, Rows
+from freshview.storage.interface import COUNT, Rows, picked
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +73,20 @@ def _counted_by_spark(
     touched: DataFrame, stored: list[str], key: list[str], visible: list[str]
 ) -> Outcome:
     gone = F.col(EXTENT_COUNT_NAME) == 0
-    delta = touched.select(*visible, F.col(CHANGE_NAME).alias(COUNT))
-    return Outcome(touched.where(~gone).select(stored), touched.where(gone).select(key), delta)
+    delta = touched.select(*map(quoted, visible), F.col(CHANGE_NAME).alias(COUNT))
+    return Outcome(
+        picked(touched.where(~gone), stored),
+        picked(touched.where(gone), key),
+        delta,
+    )
 
 
 def _grouped_by_spark(
     touched: DataFrame, stored: list[str], key: list[str], visible: list[str]
 ) -> Outcome:
     keep, was = F.col(KEEP_NAME), F.col(WAS_NAME)
-    new = touched.where(keep).select(*visible, F.lit(1).cast("bigint").alias(COUNT))
+    new = touched.where(keep).select(*map(quoted, visible), F.lit(1).cast("bigint").alias(COUNT))
     renamed = [F.col(old_name(i)).alias(column) for i, column in enumerate(visible)]
     old = touched.where(was).select(*renamed, F.lit(-1).cast("bigint").alias(COUNT))
-    deletes = touched.where(was & ~keep).select(key)
-    return Outcome(touched.where(keep).select(stored), deletes, new.unionAll(old))
+    deletes = picked(touched.where(was & ~keep), key)
+    return Outcome(picked(touched.where(keep), stored), deletes, new.unionAll(old))

@@ -16,6 +16,7 @@ from freshview.runtime.catalog import ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion, commit_of
 from freshview.runtime.parts import Parts
 from freshview.runtime.report import FULL, ViewReport
+from freshview.storage.interface import picked
 
 if TYPE_CHECKING:
     from freshview.runtime.refresh import Refresh
@@ -30,7 +31,7 @@ def stored_rows(parts: Parts, strategy: Strategy, vector: Mapping[str, SourceVer
         for scan in scans(strategy.rows)
     }
     lowered = lower(parts.spark(), strategy.rows, leaves)
-    return lowered.dataframe.select(*[lowered.columns[a] for a in strategy.stored])
+    return picked(lowered.dataframe, [lowered.columns[a] for a in strategy.stored])
 
 
 def recompute(

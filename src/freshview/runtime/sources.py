@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's users know)
 
-from freshview.algebra.schema import EXTENT_COUNT_NAME
+from freshview.algebra.schema import EXTENT_COUNT_NAME, quoted
 from freshview.runtime.catalog import Catalog, ViewEntry
 from freshview.storage.choose import Tables
 from freshview.storage.interface import COUNT, Rows, TableState
@@ -78,7 +78,7 @@ def _signed(rows: Rows, columns: Sequence[str]) -> Rows:
         signed = pc.multiply_checked(rows[EXTENT_COUNT_NAME], rows[COUNT])
         return rows.select(list(columns)).append_column(COUNT, signed)
     signed_count = (F.col(EXTENT_COUNT_NAME) * F.col(COUNT)).alias(COUNT)
-    return rows.select(*[F.col(_quoted(c)) for c in columns], signed_count)
+    return rows.select(*[F.col(quoted(c)) for c in columns], signed_count)
 
 
 def _copies(rows: Rows, columns: Sequence[str]) -> Rows:
@@ -90,9 +90,5 @@ def _copies(rows: Rows, columns: Sequence[str]) -> Rows:
             return plain
         return plain.take(pa.array(np.repeat(np.arange(len(counts)), counts)))
     copies = F.explode(F.sequence(F.lit(1).cast("bigint"), F.col(EXTENT_COUNT_NAME)))
-    kept = [F.col(_quoted(c)) for c in columns]
+    kept = [F.col(quoted(c)) for c in columns]
     return rows.select(*kept, copies.alias("__copy")).select(*kept)
-
-
-def _quoted(column: str) -> str:
-    return "`" + column.replace("`", "``") + "`"

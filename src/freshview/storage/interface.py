@@ -18,10 +18,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 
+from freshview.algebra.schema import quoted
 from freshview.errors import StaleCommit
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ COUNT = "__n"
 METADATA_MARKER = "freshview"
 """The key under which our part of a commit's `userMetadata` JSON object lives."""
 
+Kind = TypeVar("Kind")
 Rows: TypeAlias = "pa.Table | DataFrame"
 """Native and memory give `pyarrow.Table`, Spark gives a `DataFrame`; every method accepts both
 where its implementation can, and all accept `pyarrow.Table`."""
@@ -219,3 +221,9 @@ class Storage(Protocol):
         file: HistoryLost when the number is known but its metadata is gone.
         """
         ...
+
+
+def picked(rows: Kind, columns: Sequence[str]) -> Kind:
+    """The rows, a table or a DataFrame, in these columns, whatever their names hold."""
+    names = columns if isinstance(rows, pa.Table) else map(quoted, columns)
+    return cast("Kind", cast("DataFrame", rows).select(list(names)))

@@ -23,6 +23,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from freshview.algebra.schema import quoted
 from freshview.errors import (
     ColumnMissing,
     ConcurrentWrite,
@@ -41,7 +42,7 @@ from freshview.storage.features import CHANGE_DATA_FEED, features_of
 from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_number
 from freshview.storage.native_match import in_type
 from freshview.storage.plain_arrow import fitted, nullable_schema, plain_schema, unsliced
-from freshview.storage.spark_changes import consolidated, quoted
+from freshview.storage.spark_changes import consolidated
 
 _DELETED = "__freshview_deleted"
 _KIND = "_change_type"

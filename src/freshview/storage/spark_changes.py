@@ -15,6 +15,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from freshview.algebra.schema import quoted
 from freshview.storage.interface import COUNT
 
 
@@ -51,8 +52,3 @@ def _groups_exactly(kind: DataType) -> bool:
     if isinstance(kind, StringType):
         return kind.isUTF8BinaryCollation()
     return not isinstance(kind, FloatType | DoubleType | MapType | VariantType)
-
-
-def quoted(name: str) -> str:
-    """A column name as Spark's parser takes it, whatever it holds."""
-    return "`" + name.replace("`", "``") + "`"
