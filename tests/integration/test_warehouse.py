@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import ArithmeticException
 from pyspark.sql import DataFrame, SparkSession
 
 import freshview as fv
@@ -121,6 +122,32 @@ def test_auto_recomputes_when_that_is_cheaper_and_says_so(shop: fv.Warehouse) ->
         report = shop.refresh()["totals"]
     assert (report.mode, report.reason) == (FULL, "RECOMPUTE_CHEAPER")
     assert shop.check("totals").ok
+
+
+def test_a_pair_of_rows_that_never_was_makes_no_error(shop: fv.Warehouse) -> None:
+    """A row that one table gains meets, in a term, a row that another loses at the same time."""
+    shop.create_table("a", pa.table({"k": [1], "x": [5]}))
+    shop.create_table("b", pa.table({"k": [1], "y": [3]}))
+    query = "SELECT a.k, 6 / (x - y) AS q FROM a JOIN b ON a.k = b.k"
+    shop.create_view("quotients", query, policy="INCREMENTAL")
+    shop.apply(
+        {
+            "a": fv.TableChanges(insert=pa.table({"k": [1], "x": [3]})),
+            "b": fv.TableChanges(update=[{"k": 1, "y": 4}], key=["k"]),
+        }
+    )
+    report = shop.refresh()["quotients"]
+    assert (report.mode, report.reason) == (FULL, "EVALUATION_FAILED")
+    assert "DIVIDE_BY_ZERO" in (report.why or "")
+    assert rows(shop.read("quotients").orderBy("q")) == [(1, -6.0), (1, 6.0)]
+    shop.apply({"b": fv.TableChanges(insert=pa.table({"k": [1], "y": [3]}))})
+    version = shop.status()[0].version
+    with pytest.raises(ArithmeticException):
+        shop.refresh()
+    assert shop.status()[0].version == version
+    shop.apply({"b": fv.TableChanges(delete=[{"k": 1}], key=["k"])})
+    assert shop.refresh()["quotients"].mode == INCREMENTAL
+    assert rows(shop.read("quotients")) == []
 
 
 def test_epochs_keep_views_that_agree(shop: fv.Warehouse) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from freshview.algebra.relations import Changes, Relation, Scan
@@ -86,6 +87,11 @@ class Work:
     stages_ms: dict[str, float] = field(default_factory=dict)
     cached: list[DataFrame] = field(default_factory=list)
 
+    def release(self) -> None:
+        """Let go of what Spark keeps in memory for this view."""
+        for frame in self.cached:
+            frame.unpersist()
+
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
         started = time.perf_counter()
@@ -115,8 +121,9 @@ class IncrementalRefresh:
     ) -> ViewReport:
         """Refresh the view to the vector, or raise Preferred when a recompute is due.
 
-        It is when the view has no incremental rule, or when AUTO finds it cheaper. Changes that do
-        not touch the view's columns cost neither way more than a commit.
+        It is when the view has no incremental rule, when AUTO finds it cheaper, or when an
+        expression fails. Changes that do not touch the view's columns cost neither way more than
+        a commit.
         """
         started = time.perf_counter()
         deltas = self.deltas(strategy, consumed, vector, run.handed)
@@ -146,10 +153,7 @@ class IncrementalRefresh:
         work = Work(entry, strategy, change, arrived)
         work.stages_ms["read changes"] = read_ms
         self._feed(work)
-        version = -1
-        for stage in plan.stages:
-            made = self._stage(stage, work, consumed, vector, run)
-            version = version if made is None else made
+        version = self._run_stages(plan, work, consumed, vector, run)
         assert work.touched is not None
         return ViewReport(
             entry.name,
@@ -165,6 +169,30 @@ class IncrementalRefresh:
             served_by="native" if isinstance(work.touched, pa.Table) else "spark",
             stages_ms=work.stages_ms,
         )
+
+    def _run_stages(
+        self,
+        plan: RefreshPlan,
+        work: Work,
+        consumed: Consumed,
+        vector: Mapping[str, SourceVersion],
+        run: Refresh,
+    ) -> int:
+        """Run the stages in order; the version of the view's commit.
+
+        A term pairs changed rows of one table with rows that another is about to lose or has just
+        gained, so an expression may meet a pair that is in no state of the view and fail on it, as
+        a division by zero does. Nothing is written by then, and only a recompute can tell.
+        """
+        version = -1
+        try:
+            for stage in plan.stages:
+                made = self._stage(stage, work, consumed, vector, run)
+                version = version if made is None else made
+        except PySparkException as error:
+            work.release()
+            raise Preferred(_failed(work.entry, error)) from error
+        return version
 
     def deltas(
         self,
@@ -329,9 +357,8 @@ class IncrementalRefresh:
         key = [a.name for a in work.strategy.key]
         path = self.parts.catalog.path(work.entry)
         version, _ = self.parts.tables.apply(path, key, result.upserts, result.deletes, commit)
-        frames = tuple(work.cached)
         run.handed[work.entry.name] = Handover(
-            consumed.version, version, result.delta, lambda: [f.unpersist() for f in frames]
+            consumed.version, version, result.delta, work.release
         )
         return version
 
@@ -387,6 +414,15 @@ def _stored_probe(change: ChangePlan, strategy: Strategy, rows: pa.Table) -> tup
 def _read_by(relation: Relation, leaves: Mapping[TableLeaf, Rows]) -> dict[TableLeaf, Rows]:
     wanted = [node for node in walk(relation) if isinstance(node, Scan | Changes)]
     return {leaf: leaves[leaf] for leaf in dict.fromkeys(wanted)}
+
+
+def _failed(entry: ViewEntry, error: PySparkException) -> Reason:
+    return Reason(
+        "EVALUATION_FAILED",
+        entry.name,
+        f"an expression failed while the changes were evaluated: {str(error).splitlines()[0]}",
+        "make the expression total, with try_divide, try_cast or nullif, to stay incremental",
+    )
 
 
 def _cheaper(plan: RefreshPlan) -> Reason:
