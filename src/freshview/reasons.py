@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from freshview.errors import FreshviewError
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -20,6 +22,11 @@ class Reason:
 
     def __str__(self) -> str:
         return f"{self.code}: {self.subject}\n  why: {self.why}\n  do:  {self.do}"
+
+
+def reason_of(error: FreshviewError) -> Reason:
+    """An error as the reason of a recompute that it makes necessary."""
+    return Reason(error.code, error.what, error.why, error.do)
 
 
 class NoRule(Exception):

@@ -78,7 +78,7 @@ COLUMNS = {
     "t": ("t.name", "upper(t.name)"),
 }
 AGGREGATES = {
-    "r": ("count(r.v)", "sum(r.v)", "avg(r.v)", "sum(r.id)", "avg(r.k)", "count(*)"),
+    "r": ("count(r.v)", "sum(r.v)", "avg(r.v)", "sum(r.id)", "avg(CAST(r.k AS INT))", "count(*)"),
     "s": ("sum(s.w)", "avg(s.w)", "count(s.h)", "sum(s.w) FILTER (WHERE s.h > 1)"),
     "t": ("count(t.name)", "sum(t.h)", "avg(t.h)", "count(*) FILTER (WHERE t.name = 'x')"),
 }
@@ -142,4 +142,5 @@ FALLBACKS = (
     "SELECT k, h FROM s WHERE EXISTS (SELECT 1 FROM r WHERE r.k = s.k)",
     "SELECT k FROM r EXCEPT ALL SELECT k FROM s",
     "SELECT g, sum(CAST(v AS DOUBLE)) AS x FROM r GROUP BY g",
+    "SELECT name, avg(big) AS x FROM t WHERE big > 0 GROUP BY name",
 )

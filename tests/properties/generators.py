@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.evaluate import Bag, Table
-from freshview.algebra.expressions import Call, Column, Expression, integer
+from freshview.algebra.expressions import Call, Column, Expression, cast, integer
 from freshview.algebra.relations import (
     Aggregate,
     AggregateOutput,
@@ -189,7 +189,9 @@ class Builder:
         attribute = self.new.attribute(f"f{place}", type)
         if function == "count *":
             return attribute, AggregateCall("count", (), type, filter=filtered)
-        argument = Column(self.dice.choice(attributes))
+        argument: Expression = Column(self.dice.choice(attributes))
+        if function == "avg":  # the average of BIGINT has no rule
+            argument = cast(argument, "int")
         return attribute, AggregateCall(function, (argument,), type, filter=filtered)
 
 

@@ -38,9 +38,19 @@ class Database:
     tables: dict[str, DataFrame]
     texts: dict[int, str]
 
+    def written(self, number: int) -> str:
+        """A query as it is published, in Spark's dialect."""
+        return for_spark(self.texts[number])
+
     def query(self, number: int) -> str:
-        """A query in Spark's dialect whose result is one certain bag of rows."""
-        text = relaxed(self.kind, number, for_spark(self.texts[number]))
+        """A query that selects something from a tiny database, one certain bag of rows."""
+        return self._certain(relaxed(self.kind, number, self.written(number)))
+
+    def strict_query(self, number: int) -> str:
+        """A query with its published predicates and one certain bag of rows, perhaps an empty one."""
+        return self._certain(self.written(number))
+
+    def _certain(self, text: str) -> str:
         return with_total_order(text, len(self.session.sql(text).columns))
 
 

@@ -19,7 +19,7 @@ NODES |= {"Union", "Window", "Expand", "Sort", "Limit"}
 @pytest.mark.parametrize(("kind", "number"), QUERIES)
 def test_a_query_becomes_algebra(kind: str, number: int, tpc: Callable[[str], Database]) -> None:
     database = tpc(kind)
-    text = database.query(number)
+    text = database.written(number)
     relation = import_sql(database.definitions, text)
     assert [a.name for a in relation.attributes] == database.session.sql(text).columns
     assert set(tables(relation)) <= set(database.tables)
@@ -29,5 +29,5 @@ def test_a_query_becomes_algebra(kind: str, number: int, tpc: Callable[[str], Da
 def test_the_import_is_deterministic(tpc: Callable[[str], Database]) -> None:
     database = tpc("tpcds")
     for number in (14, 39, 70):
-        text = database.query(number)
+        text = database.written(number)
         assert import_sql(database.definitions, text) == import_sql(database.definitions, text)

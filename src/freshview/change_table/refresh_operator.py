@@ -12,13 +12,15 @@ from freshview.algebra.expressions import (
     cast,
     coalesce,
     conjunction,
+    either,
     equal,
     integer,
+    null,
     same,
     substitute,
 )
 from freshview.algebra.relations import OuterJoin, Output, Project, Relation, Scan, State
-from freshview.algebra.schema import Attribute, Numbering
+from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import numbering
 from freshview.change_table.states import AggregateStates
 
@@ -83,7 +85,8 @@ def refresh(change_table: Relation, layout: GroupLayout, table: str) -> Refreshe
     J₁ is ≡_G ∧ rows+□rows ≠ 0 (update), J₂ is ≡_G ∧ rows+□rows = 0 (delete); a row of □V without a
     match is inserted. ≡_G is null-safe, and one to one because V has one row per group. Without
     group attributes J₂ never holds. A number of rows below zero would mean that the stored view is
-    not the view's value; it raises.
+    not the view's value; it raises. The visible values of a row that J₂ deletes are not evaluated:
+    100 / count(*) has none.
     """
     new = numbering(change_table, layout.rows(change_table))
     before = {a: new.attribute(a.name, a.type) for a in layout.columns()}
@@ -98,11 +101,13 @@ def refresh(change_table: Relation, layout: GroupLayout, table: str) -> Refreshe
     }
     rows = layout.states.rows
     updated[rows] = Call("nonnegative", (updated[rows],), rows.type)
+    stays = _stays(layout, updated[rows])
     outputs = (
         *layout.key_outputs(),
-        *(Output(o.attribute, substitute(o.expression, updated)) for o in layout.visible),
+        *(_value(o, layout, updated, stays) for o in layout.visible),
         *(Output(state, updated[state]) for state in layout.states.attributes),
-        *_fate(layout, updated[rows], before[rows], new),
+        Output(new.attribute(KEEP_NAME, "boolean"), stays),
+        Output(new.attribute(WAS_NAME, "boolean"), _is_stored(before[rows])),
         *(
             Output(new.attribute(old_name(place), o.attribute.type), Column(before[o.attribute]))
             for place, o in enumerate(layout.visible)
@@ -118,14 +123,24 @@ def _sum(before: Attribute, state: Attribute) -> Expression:
     return Call("cast", (total,), state.type)
 
 
-def _fate(
-    layout: GroupLayout, rows: Expression, stored_rows: Attribute, new: Numbering
-) -> tuple[Output, Output]:
-    keeps: Expression = Call("not", (equal(rows, integer(0)),), "boolean")
+def _value(
+    output: Output,
+    layout: GroupLayout,
+    updated: dict[Attribute, Expression],
+    stays: Expression,
+) -> Output:
+    value = substitute(output.expression, updated)
+    if output.attribute in layout.key:
+        return Output(output.attribute, value)
+    return Output(output.attribute, either(stays, value, null(output.attribute.type)))
+
+
+def _stays(layout: GroupLayout, rows: Expression) -> Expression:
+    """Not J₂: the group has rows, or there are no groups and the one row always stays."""
     if not layout.group:
-        keeps = equal(integer(0), integer(0))
-    was = Call("is not null", (Column(stored_rows),), "boolean")
-    return (
-        Output(new.attribute(KEEP_NAME, "boolean"), keeps),
-        Output(new.attribute(WAS_NAME, "boolean"), was),
-    )
+        return equal(integer(0), integer(0))
+    return Call("not", (equal(rows, integer(0)),), "boolean")
+
+
+def _is_stored(rows: Attribute) -> Expression:
+    return Call("is not null", (Column(rows),), "boolean")

@@ -131,6 +131,16 @@ def _check(call: AggregateCall) -> None:
                 "use COUNT, SUM or AVG, or accept the full recompute",
             )
         )
+    if call.function == "avg" and call.arguments[0].type == "bigint":
+        raise NoRule(
+            Reason(
+                "INEXACT_AVERAGE",
+                aggregate_text(call),
+                "Spark adds BIGINT up as DOUBLE, so that above 2⁵³ its average depends on the order"
+                " of the rows and no exact sum gives the same",
+                "average CAST(x AS DECIMAL(19,0)), which is exact, or CAST(x AS INT)",
+            )
+        )
     if call.function != "count" and sum_state_type(call.arguments[0].type) is None:
         raise NoRule(
             Reason(

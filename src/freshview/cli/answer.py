@@ -78,7 +78,7 @@ def failures(as_json: bool) -> Iterator[None]:
     except FreshviewError as error:
         fail(
             error.code,
-            str(error),
+            _with_notes(str(error), error),
             as_json=as_json,
             parameters=dict(error.parameters),
             why=error.why,
@@ -95,7 +95,12 @@ def failures(as_json: bool) -> Iterator[None]:
                 sys.stderr.write(traceback.format_exc())
                 fail("UNEXPECTED", f"{type(error).__name__}: {error}", as_json=True)
             raise
-        fail(*found, as_json=as_json)
+        fail(found[0], _with_notes(found[1], error), as_json=as_json)
+
+
+def _with_notes(text: str, error: Exception) -> str:
+    """The text of an error and what was noted on its way, such as the view that was refreshed."""
+    return "\n".join([text.rstrip(), *getattr(error, "__notes__", ())])
 
 
 def _of_spark(error: Exception) -> tuple[str, str] | None:

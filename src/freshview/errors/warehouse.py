@@ -166,6 +166,16 @@ class Busy(FreshviewError):
 
 
 @final
+class TransactionUnfinished(FreshviewError):
+    """A transaction is written to some of its tables, and one of the others refuses its part."""
+
+    code = "TRANSACTION_UNFINISHED"
+    what_template = "a transaction over {tables} is written in part."
+    why_template = "{reason}"
+    do_template = "make the table accept the rows of {file}; the next refresh completes it first"
+
+
+@final
 class InvalidChanges(FreshviewError):
     """Changes for a table that cannot be applied as asked."""
 

@@ -56,7 +56,8 @@ class ViewEntry:
     """A view: its definition, what it reads, and what its backing table holds.
 
     ``counted``: a stored row stands for ``__count`` rows. ``settings`` are those of the session that
-    defined it and decide what the query means (ANSI, time zone).
+    defined it and decide what the query means (ANSI, time zone); so do ``source_columns``, the
+    columns that its sources had then.
     """
 
     name: str
@@ -71,6 +72,7 @@ class ViewEntry:
     function: str | None = None
     comment: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
+    source_columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def application(self) -> str:
@@ -225,4 +227,6 @@ def _entry(stored: dict[str, Any]) -> Entry:
     fields["policy"] = Policy(fields["policy"])
     for name in ("sources", "columns"):
         fields[name] = tuple(fields[name])
+    columns = fields["source_columns"]
+    fields["source_columns"] = {name: tuple(names) for name, names in columns.items()}
     return ViewEntry(**fields)

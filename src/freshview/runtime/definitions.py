@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -23,7 +23,13 @@ from freshview.errors import (
     SettingsDiffer,
     ViewNotMaintainable,
 )
-from freshview.frontend.catalyst import definition_session, import_dataframe, import_sql, stand_in
+from freshview.frontend.catalyst import (
+    COPIED_SETTINGS,
+    definition_session,
+    import_dataframe,
+    import_sql,
+    stand_in,
+)
 from freshview.frontend.reasons import refusals
 from freshview.planner.strategy import Strategy, strategy
 from freshview.runtime.catalog import Catalog, Entry, ViewEntry
@@ -60,6 +66,7 @@ class Definitions:
         self._catalog = catalog
         self._sources = sources
         self._session: SparkSession | None = None
+        self._settings: dict[str, str] = {}
         self._stand_ins: dict[str, str] = {}
         self._strategies: dict[str, tuple[tuple[str, ...], Strategy]] = {}
         self.functions: dict[str, ViewFunction] = {}
@@ -67,30 +74,37 @@ class Definitions:
     def strategy(self, entry: ViewEntry, warehouse: Warehouse) -> Strategy:
         """The strategy of a stored view; analyzed again when a source's schema changed."""
         schemas = tuple(self._schema(name).json() for name in entry.sources)
+        self._check_settings(entry)
         cached = self._strategies.get(entry.id)
         if cached is not None and cached[0] == schemas:
             return cached[1]
-        self._check_settings(entry)
+        session = self._session_of(entry)
         if entry.sql is not None:
-            made = self.from_sql(entry.name, entry.sql)
+            made = self.from_sql(entry.name, entry.sql, session)
         else:
             function = self.function(entry)
-            made = self.from_function(entry.name, function, warehouse)
+            made = self.from_function(entry.name, function, warehouse, session)
         self._strategies[entry.id] = (schemas, made)
         return made
 
-    def from_sql(self, name: str, text: str) -> Strategy:
-        session = self._ready_session()
+    def from_sql(self, name: str, text: str, session: SparkSession | None = None) -> Strategy:
+        session = session or self._ready_session()
         with _rejections(name):
             relation = import_sql(session, text)
         return _checked(name, relation)
 
-    def from_function(self, name: str, function: ViewFunction, warehouse: Warehouse) -> Strategy:
-        session = self._ready_session()
+    def from_function(
+        self,
+        name: str,
+        function: ViewFunction,
+        warehouse: Warehouse,
+        session: SparkSession | None = None,
+    ) -> Strategy:
+        ready = session or self._ready_session()
 
         def read(table: str) -> DataFrame:
             self._catalog.get(table)
-            return session.table(table)
+            return ready.table(table)
 
         with _rejections(name), tables_read_by(read):
             relation = import_dataframe(call(function, warehouse))
@@ -128,8 +142,10 @@ class Definitions:
 
     def _ready_session(self) -> SparkSession:
         """The definition session, with a stand-in for every table and view as it is now."""
-        if self._session is None:
+        settings = settings_of(self._spark(), COPIED_SETTINGS)
+        if self._session is None or self._settings != settings:
             self._session = definition_session(self._spark(), {})
+            self._settings, self._stand_ins = settings, {}
         schemas = {entry.name: self._schema(entry.name) for entry in self._catalog}
         for name in set(self._stand_ins) - set(schemas):
             self._session.catalog.dropTempView(name)
@@ -139,6 +155,24 @@ class Definitions:
                 stand_in(self._session, name, schema).createOrReplaceTempView(name)
                 self._stand_ins[name] = schema.json()
         return self._session
+
+    def _session_of(self, entry: ViewEntry) -> SparkSession:
+        """A session in which the sources have the columns that they had when the view was defined.
+
+        So `SELECT *` stays what it was when a column is added.
+        """
+        schemas = {name: self._schema(name) for name in entry.sources}
+        known = {
+            name: StructType([f for f in schema.fields if f.name in entry.source_columns[name]])
+            for name, schema in schemas.items()
+        }
+        if known == schemas:
+            return self._ready_session()
+        return definition_session(self._spark(), known)
+
+    def source_columns(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The columns of sources as they are now."""
+        return {name: tuple(self._schema(name).names) for name in names}
 
     def _schema(self, name: str) -> StructType:
         entry: Entry = self._catalog.get(name)

@@ -11,9 +11,11 @@ from freshview.algebra.relations import Relation
 from freshview.algebra.schema import quoted
 from freshview.planner.lower import Prepared, TableLeaf, prepare
 from freshview.planner.small_plans import SmallPlan, SmallPlans
+from freshview.runtime.catalog import ViewEntry
 from freshview.storage.interface import Rows
 
 PlanKey = tuple[str, object]
+Settings = tuple[tuple[str, str], ...]
 
 
 class Evaluator:
@@ -21,22 +23,27 @@ class Evaluator:
 
     def __init__(self, spark: Callable[[], SparkSession]) -> None:
         self._spark = spark
-        self._small_plans: SmallPlans | None = None
+        self._small_plans: dict[Settings, SmallPlans] = {}
         self._small: dict[PlanKey, SmallPlan] = {}
         self._large: dict[PlanKey, Prepared] = {}
 
     def evaluate(
-        self, view: str, variant: object, relation: Relation, leaves: Mapping[TableLeaf, Rows]
+        self,
+        view: ViewEntry,
+        variant: object,
+        relation: Relation,
+        leaves: Mapping[TableLeaf, Rows],
     ) -> Rows:
         """The relation's rows: a ``pyarrow.Table`` if all leaves are local, else a DataFrame.
 
-        ``view`` and ``variant`` identify the plan, so that it need not be compared as a tree.
+        The view and ``variant`` identify the plan, so that it need not be compared as a tree. The
+        session has the settings under which the view was defined.
         """
-        key = (view, variant)
+        key = (view.name, variant)
         local = {leaf: rows for leaf, rows in leaves.items() if isinstance(rows, pa.Table)}
         if len(local) == len(leaves):
             if key not in self._small:
-                self._small[key] = self._small_for(relation)
+                self._small[key] = self._small_for(relation, tuple(sorted(view.settings.items())))
             return self._small[key].run(local)
         if key not in self._large:
             self._large[key] = prepare(self._spark(), relation)
@@ -49,10 +56,10 @@ class Evaluator:
         self._small = {key: plan for key, plan in self._small.items() if key[0] != view}
         self._large = {key: plan for key, plan in self._large.items() if key[0] != view}
 
-    def _small_for(self, relation: Relation) -> SmallPlan:
-        if self._small_plans is None:
-            self._small_plans = SmallPlans(self._spark())
-        return self._small_plans.prepare(relation)
+    def _small_for(self, relation: Relation, settings: Settings) -> SmallPlan:
+        if settings not in self._small_plans:
+            self._small_plans[settings] = SmallPlans(self._spark())
+        return self._small_plans[settings].prepare(relation)
 
     def _frame(self, leaf: TableLeaf, rows: Rows) -> DataFrame:
         """Local rows as a DataFrame in the leaf's types, where the other leaves are Spark's."""

@@ -6,13 +6,15 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from freshview.errors import HistoryLost
 from freshview.planner.explain import operator_text, technique_text, view_text
 from freshview.planner.plan import RefreshPlan
-from freshview.planner.strategy import Strategy, Technique
-from freshview.reasons import Reason
-from freshview.runtime.catalog import ViewEntry
+from freshview.planner.stages import Advance, Recompute, Stage
+from freshview.planner.strategy import Strategy
+from freshview.reasons import Reason, reason_of
+from freshview.runtime.catalog import Policy, ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion
-from freshview.runtime.incremental import row_count
+from freshview.runtime.incremental import cheaper, row_count
 from freshview.runtime.parts import Parts
 
 if TYPE_CHECKING:
@@ -62,29 +64,30 @@ class Explanation:
 
 
 def explain(parts: Parts, refresher: Refresher, entry: ViewEntry) -> Explanation:
-    """Explain the refresh that is due; if nothing changed, one with a row changed in each source."""
+    """Explain the refresh that is due; if nothing changed, one with a row changed in each source.
+
+    What is printed is what a refresh would now do, with the reason if that is a recompute.
+    """
     strategy = parts.strategy(entry)
     consumed = refresher.consumed(entry)
-    latest = {name: parts.sources.latest(name) for name in entry.sources}
-    vector = {
-        name: SourceVersion(version, consumed.sources[name].table_id)
-        for name, version in latest.items()
-    }
-    sources = tuple(_moved(name, consumed, latest[name]) for name in entry.sources)
-    if strategy.technique is Technique.FULL:
-        stage = f"recompute {entry.name} in full and overwrite it"
-        return Explanation(
-            entry.name,
-            technique_text(strategy),
-            entry.policy.value,
-            sources,
-            view_text(strategy),
-            False,
-            (),
-            (stage,),
-            strategy.reason,
-        )
-    plan, assumed = _plan(refresher, entry, strategy, consumed, vector)
+    vector = {name: refresher.pinned(name) for name in entry.sources}
+    sources = tuple(_moved(name, consumed, vector[name].version) for name in entry.sources)
+    plan: RefreshPlan | None = None
+    assumed, stages = False, tuple[Stage, ...]()
+    reason = strategy.reason or refresher.reason_for_full(entry.policy, consumed, vector)
+    if reason is None:
+        try:
+            plan, assumed = _plan(refresher, entry, strategy, consumed, vector)
+        except HistoryLost as lost:
+            reason = reason_of(lost)
+    if plan is not None:
+        stages = plan.stages
+        if assumed and vector != consumed.sources:
+            assumed, stages = False, (Advance(entry.name),)
+        elif not assumed and entry.policy is Policy.AUTO and plan.costs.prefers_full:
+            reason = cheaper(plan)
+    if reason is not None:
+        stages = (Recompute(entry.name, reason),)
     return Explanation(
         entry.name,
         technique_text(strategy),
@@ -92,11 +95,11 @@ def explain(parts: Parts, refresher: Refresher, entry: ViewEntry) -> Explanation
         sources,
         view_text(strategy),
         assumed,
-        tuple(operator_text(plan)),
-        tuple(str(stage) for stage in plan.stages),
-        None,
-        plan.costs.incremental_ms,
-        plan.costs.full_ms,
+        () if plan is None else tuple(operator_text(plan)),
+        tuple(str(stage) for stage in stages),
+        reason,
+        None if plan is None else plan.costs.incremental_ms,
+        None if plan is None else plan.costs.full_ms,
     )
 
 
@@ -107,6 +110,7 @@ def _plan(
     consumed: Consumed,
     vector: dict[str, SourceVersion],
 ) -> tuple[RefreshPlan, bool]:
+    """The plan of the refresh that is due, or of an assumed one if nothing has changed."""
     incremental = refresher.incremental
     deltas = incremental.deltas(strategy, consumed, vector, {})
     counts = {n: row_count(rows, incremental.limits.delta_rows) for n, rows in deltas.items()}

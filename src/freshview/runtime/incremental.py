@@ -149,7 +149,7 @@ class IncrementalRefresh:
         everything = sum(self._rows(name, source) for name, source in vector.items())
         run.source_rows[entry.name] = everything
         if policy is Policy.AUTO and plan.costs.prefers_full:
-            raise Preferred(_cheaper(plan))
+            raise Preferred(cheaper(plan))
         work = Work(entry, strategy, change, arrived)
         work.stages_ms["read changes"] = read_ms
         self._feed(work)
@@ -338,7 +338,7 @@ class IncrementalRefresh:
         """The relation by Spark; brought to the driver when it is small."""
         version = (variant, id(work.strategy), tuple(sorted(work.deltas)))
         rows = self.parts.evaluator.evaluate(
-            work.entry.name, version, relation, _read_by(relation, work.leaves)
+            work.entry, version, relation, _read_by(relation, work.leaves)
         )
         if isinstance(rows, pa.Table):
             return rows
@@ -425,7 +425,8 @@ def _failed(entry: ViewEntry, error: PySparkException) -> Reason:
     )
 
 
-def _cheaper(plan: RefreshPlan) -> Reason:
+def cheaper(plan: RefreshPlan) -> Reason:
+    """The reason why AUTO recomputes."""
     costs = plan.costs
     return Reason(
         "RECOMPUTE_CHEAPER",

@@ -18,7 +18,7 @@ from freshview.errors import (
 )
 from freshview.planner.plan import Limits
 from freshview.planner.strategy import Strategy
-from freshview.reasons import Reason
+from freshview.reasons import Reason, reason_of
 from freshview.runtime.catalog import Policy, ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion, consumed_of
 from freshview.runtime.incremental import Handover, IncrementalRefresh, Preferred
@@ -49,6 +49,11 @@ class Refresh:
     reports: list[ViewReport] = field(default_factory=list)
     source_rows: dict[str, int] = field(default_factory=dict)
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def release(self) -> None:
+        """Let go of the rows that were handed over."""
+        for handover in self.handed.values():
+            handover.release()
 
 
 class Overtaken(Exception):
@@ -81,18 +86,25 @@ class Refresher:
         order = refresh_order(parts.catalog, names)
         run = Refresh(self._pin(base_tables(parts.catalog, order)))
         wanted = None if names is None else set(names)
+        failures: dict[str, Exception] = {}
+        stale: set[str] = set()
         with progress(f"refreshing {len(order)} views", total=len(order)) as bar:
             for entry in order:
                 bar.describe(f"refreshing {entry.name}")
                 chosen = policy if wanted is None or entry.name in wanted else None
+                if stale & set(entry.sources):
+                    stale.add(entry.name)
+                    continue
                 try:
                     self._view(entry, chosen or entry.policy, run)
                 except Overtaken:
                     raise
                 except Exception as error:
-                    self._log_failure(entry, run, error)
-                    raise
+                    failures[entry.name] = error
+                    stale.add(entry.name)
                 bar.advance()
+        if failures:
+            raise self._failed(run, failures, stale)
         return self._recorded(run, started)
 
     def create(self, entry: ViewEntry, strategy: Strategy, old: ViewEntry | None) -> Report:
@@ -113,10 +125,27 @@ class Refresher:
         run.reports.append(made)
         return self._recorded(run, started)
 
+    def _failed(
+        self, run: Refresh, failures: Mapping[str, Exception], stale: set[str]
+    ) -> Exception:
+        """The first error, noting the others, after the log of what did happen.
+
+        There is no epoch: the views that failed do not agree with the others.
+        """
+        run.release()
+        self._log_failures(run, failures)
+        (name, first), *others = failures.items()
+        first.add_note(f"The view {name} was not refreshed.")
+        for other, error in others:
+            first.add_note(f"Nor was {other}: {error}")
+        above = sorted(stale - failures.keys())
+        if above:
+            first.add_note(f"Views that read it keep their state: {', '.join(above)}.")
+        return first
+
     def _recorded(self, run: Refresh, started: float) -> Report:
         """The epoch and the log of a refresh that changed something."""
-        for handover in run.handed.values():
-            handover.release()
+        run.release()
         changed = [report for report in run.reports if report.mode != UNCHANGED]
         if not changed:
             return Report(tuple(run.reports), _since(started), None)
@@ -153,9 +182,10 @@ class Refresher:
     def _pin(self, names: Iterable[str]) -> dict[str, SourceVersion]:
         """One version vector for the whole refresh, at whole transactions only."""
         with self.parts.transactions.whole():
-            return {name: self._pinned(name) for name in names}
+            return {name: self.pinned(name) for name in names}
 
-    def _pinned(self, name: str) -> SourceVersion:
+    def pinned(self, name: str) -> SourceVersion:
+        """The newest version of a source."""
         version = self.parts.sources.latest(name)
         return SourceVersion(version, self.parts.sources.state(name, version).table_id)
 
@@ -191,12 +221,12 @@ class Refresher:
         run: Refresh,
     ) -> ViewReport:
         strategy = self.parts.strategy(entry)
-        reason = ASKED_FOR_FULL if policy is Policy.FULL else self._replaced(consumed, vector)
+        reason = self.reason_for_full(policy, consumed, vector)
         if reason is None:
             try:
                 return self.incremental.run(entry, strategy, consumed, vector, policy, run)
             except HistoryLost as lost:
-                reason = _reason_of(lost)
+                reason = reason_of(lost)
             except Preferred as preferred:
                 reason = preferred.reason
             except (StaleCommit, ConcurrentWrite) as raced:
@@ -205,8 +235,15 @@ class Refresher:
             raise NotIncremental(name=entry.name, reason=reason.code, why=reason.why, do=reason.do)
         return recompute(self.parts, entry, strategy, consumed, vector, reason, run)
 
-    def _replaced(self, consumed: Consumed, vector: Mapping[str, SourceVersion]) -> Reason | None:
-        """The reason if a source is another table than the one the view was computed from."""
+    def reason_for_full(
+        self, policy: Policy, consumed: Consumed, vector: Mapping[str, SourceVersion]
+    ) -> Reason | None:
+        """The reason to recompute before any change is read, if there is one.
+
+        It was asked for, or a source is another table than the one the view was computed from.
+        """
+        if policy is Policy.FULL:
+            return ASKED_FOR_FULL
         for name, source in vector.items():
             before = consumed.sources.get(name)
             if before is None or before.table_id != source.table_id:
@@ -222,7 +259,7 @@ class Refresher:
         self, entry: ViewEntry, policy: Policy, run: Refresh, lost: FreshviewError
     ) -> ViewReport:
         """A view without a readable commit of its own is computed anew."""
-        reason = _reason_of(lost)
+        reason = reason_of(lost)
         if policy is Policy.STRICT:
             raise NotIncremental(name=entry.name, reason=reason.code, why=reason.why, do=reason.do)
         vector = {name: run.pinned[name] for name in entry.sources}
@@ -232,11 +269,26 @@ class Refresher:
         strategy = self.parts.strategy(entry)
         return recompute(self.parts, entry, strategy, before, vector, reason, run)
 
-    def _log_failure(self, entry: ViewEntry, run: Refresh, error: Exception) -> None:
-        code = error.code if isinstance(error, FreshviewError) else type(error).__name__
-        failed = ViewReport(entry.name, "failed", entry.technique, -1, reason=code, why=str(error))
+    def _log_failures(self, run: Refresh, failures: Mapping[str, Exception]) -> None:
+        codes = {name: _code(error) for name, error in failures.items()}
+        failed = [
+            ViewReport(
+                name,
+                "failed",
+                self.parts.catalog.view(name).technique,
+                -1,
+                reason=codes[name],
+                why=str(error),
+            )
+            for name, error in failures.items()
+        ]
         changed = [report for report in run.reports if report.mode != UNCHANGED]
-        self.parts.log.append(run.identity, [*changed, failed], run.source_rows, error=code)
+        first = next(iter(codes.values()))
+        self.parts.log.append(run.identity, [*changed, *failed], run.source_rows, error=first)
+
+
+def _code(error: Exception) -> str:
+    return error.code if isinstance(error, FreshviewError) else type(error).__name__
 
 
 def _check_not_overtaken(consumed: Consumed, vector: Mapping[str, SourceVersion]) -> None:
@@ -245,10 +297,6 @@ def _check_not_overtaken(consumed: Consumed, vector: Mapping[str, SourceVersion]
         has = consumed.sources.get(name)
         if has is not None and has.table_id == source.table_id and has.version > source.version:
             raise Overtaken(name)
-
-
-def _reason_of(error: FreshviewError) -> Reason:
-    return Reason(error.code, error.what, error.why, error.do)
 
 
 def _since(started: float) -> float:

@@ -1,6 +1,7 @@
 """The embedded local Spark: quick to start, silent, and configured for Delta Lake."""
 
 import atexit
+import logging
 import os
 import shutil
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from py4j.java_gateway import JavaClass, JavaGateway
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from freshview.errors import SparkWithoutDelta
@@ -25,6 +27,8 @@ _CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _RESOLVER_SETTINGS = ("spark.jars.ivySettings", "spark.jars.repositories")
 _GIB = 1024**3
+_QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark logs a failed query as one line of many kilobytes; the exception says the same."""
 
 # The JVM says this once per start because Spark asks for the vector module; nobody can act on it.
 _JVM_NOISE = (b"WARNING: Using incubator modules: jdk.incubator.vector",)
@@ -53,6 +57,8 @@ def spark_session(
         context = _start_context(settings)
     session = SparkSession.builder.getOrCreate()
     _check_delta_classes(context)
+    for name in _QUERY_LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     return session
 
 

@@ -47,9 +47,13 @@ class Sources:
         self, name: str, version: int, columns: Sequence[str], key: str, keys: pa.Array
     ) -> Rows:
         """The source's rows whose key is among ``keys``; a DataFrame where they are too many."""
-        wanted = self._stored(name, columns)
-        rows = self.tables.lookup(self.path(name), version, wanted, key, keys)[0]
-        return _copies(rows, columns) if self._is_counted(name) else rows
+        wanted, path = self._stored(name, columns), self.path(name)
+        rows = self.tables.lookup(path, version, wanted, key, keys)[0]
+        if not self._is_counted(name):
+            return rows
+        if isinstance(rows, pa.Table) and self._too_many(rows):
+            rows = self.tables.spark.lookup(path, version, wanted, key, keys)
+        return _copies(rows, columns)
 
     def scan(self, name: str, version: int, columns: Sequence[str] | None = None) -> DataFrame:
         """The whole source, read by Spark."""
@@ -63,6 +67,11 @@ class Sources:
         copied = _copies(rows, columns)
         assert isinstance(copied, DataFrame)
         return copied
+
+    def _too_many(self, rows: pa.Table) -> bool:
+        """Whether the copies that the counts stand for are more than may come to the driver."""
+        copies = pc.sum(rows[EXTENT_COUNT_NAME].cast(pa.decimal128(38))).as_py() or 0
+        return bool(copies > self.tables.limits.lookup_rows)
 
     def _is_counted(self, name: str) -> bool:
         entry = self.catalog.get(name)

@@ -9,6 +9,7 @@ before pinning versions, so a refresh never sees half a transaction. [B07] Defin
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,10 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from freshview.errors import InvalidChanges
+from freshview.errors import FreshviewError, InvalidChanges, TransactionUnfinished
 from freshview.runtime.catalog import write_atomically
 from freshview.runtime.lease import lease
 from freshview.storage.choose import Tables
+from freshview.storage.consolidate import duplicate_count
 from freshview.storage.interface import Commit
 
 APPLICATION = "freshview:apply"
@@ -61,8 +63,15 @@ class Transactions:
                 for name, rows in checked.items()
                 for step in self._staged(name, tuple(changes[name].key), rows)
             ]
+            before = {name: self._tables.latest(self._path(name)) for name in changes}
             write_atomically(self._intent, json.dumps(steps))
-            self._complete()
+            try:
+                self._complete()
+            except Exception as error:
+                names, reason = ", ".join(changes), _first_line(error)
+                if not self._undone(steps, before):
+                    raise self._unfinished(names, reason) from error
+                raise InvalidChanges(table=names, reason=reason) from error
             return {name: self._tables.latest(self._path(name)) for name in changes}
 
     @contextmanager
@@ -70,7 +79,7 @@ class Transactions:
         """While this is held, no transaction is half done."""
         with lease(self._folder / "lock"):
             if self._intent.exists():
-                self._complete()
+                self._recover()
             yield
 
     def _checked(self, name: str, change: TableChanges) -> dict[str, pa.Table]:
@@ -88,6 +97,7 @@ class Transactions:
             "delete": _rows(name, change.delete, key_schema),
         }
         present = {kind: some for kind, some in rows.items() if some is not None}
+        _check_keys(name, change.key, [present[k] for k in ("update", "delete") if k in present])
         if not present:
             raise InvalidChanges(table=name, reason="there is nothing to insert, update or delete")
         return present
@@ -111,15 +121,46 @@ class Transactions:
         steps = json.loads(self._intent.read_text())
         for step in steps:
             self._write(step)
+        self._forget(steps)
+
+    def _forget(self, steps: Sequence[Mapping[str, Any]]) -> None:
         self._intent.unlink()
         for step in steps:
             for kind in step["kinds"]:
                 self._file(step["table"], kind).unlink(missing_ok=True)
 
+    def _recover(self) -> None:
+        """Complete a transaction that was interrupted."""
+        try:
+            self._complete()
+        except Exception as error:
+            tables = {step["table"] for step in json.loads(self._intent.read_text())}
+            raise self._unfinished(", ".join(sorted(tables)), _first_line(error)) from error
+
+    def _unfinished(self, tables: str, reason: str) -> TransactionUnfinished:
+        return TransactionUnfinished(tables=tables, reason=reason, file=str(self._intent))
+
+    def _undone(self, steps: Sequence[Mapping[str, Any]], before: Mapping[str, int]) -> bool:
+        """Take back a transaction that a table refuses, such as by a CHECK constraint.
+
+        A table that was written already is restored, which the views see as no change. If somebody
+        else has written to it meanwhile, the intent stays and nothing is taken back.
+        """
+        written = Counter(step["table"] for step in steps if self._is_written(step))
+        for name, commits in written.items():
+            if self._tables.latest(self._path(name)) != before[name] + commits:
+                return False
+        for name in written:
+            self._tables.spark.restore(self._path(name), before[name])
+        self._forget(steps)
+        return True
+
+    def _is_written(self, step: Mapping[str, Any]) -> bool:
+        return (self._tables.number(step["path"], APPLICATION) or 0) >= int(step["number"])
+
     def _write(self, step: Mapping[str, Any]) -> None:
         path, number, key = step["path"], step["number"], step["key"]
-        done = self._tables.number(path, APPLICATION) or 0
-        if done >= number:
+        if self._is_written(step):
             return
         rows = {kind: pq.read_table(self._file(step["table"], kind)) for kind in step["kinds"]}
         commit = Commit(APPLICATION, number)
@@ -133,6 +174,25 @@ class Transactions:
 
     def _file(self, name: str, kind: str) -> Path:
         return self._folder / f"{name}.{kind}.parquet"
+
+
+def _check_keys(table: str, key: Sequence[str], changes: Sequence[pa.Table]) -> None:
+    """A row is updated or deleted once in a transaction; twice would have no order."""
+    if not changes:
+        return
+    keys = pa.concat_tables([rows.select(list(key)) for rows in changes])
+    repeated = duplicate_count(keys, key)
+    if repeated:
+        reason = f"{repeated} of its updates and deletes have a key that another one has"
+        raise InvalidChanges(table=table, reason=reason)
+
+
+def _first_line(error: Exception) -> str:
+    """What went wrong; of an error of ours the reason, of one of Java's no trace."""
+    if isinstance(error, FreshviewError):
+        return error.why or error.what
+    java = getattr(error, "java_exception", None)
+    return str(java.getMessage() if java is not None else error).strip().splitlines()[0]
 
 
 def _rows(table: str, rows: Any, schema: pa.Schema) -> pa.Table | None:

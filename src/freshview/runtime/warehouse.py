@@ -44,6 +44,7 @@ from freshview.runtime.status import ViewStatus, status_of
 from freshview.runtime.transactions import TableChanges, Transactions
 from freshview.storage.choose import Limits as StorageLimits
 from freshview.storage.choose import Tables
+from freshview.storage.interface import picked
 from freshview.storage.native import NativeStorage
 from freshview.storage.spark import SparkStorage
 
@@ -269,6 +270,7 @@ class Warehouse:
             function,
             comment,
             settings_of(self.spark, COPIED_SETTINGS),
+            self._definitions.source_columns(strategy.sources),
         )
         with progress(f"computing {name}"):
             try:
@@ -302,7 +304,9 @@ class Warehouse:
         """The definition itself, not our algebra of it, over pinned versions."""
 
         def read(table: str) -> DataFrame:
-            return self.parts.sources.scan(table, versions[table])
+            held = self.parts.sources.scan(table, versions[table])
+            known = entry.source_columns[table]
+            return picked(held, [column for column in held.columns if column in known])
 
         if entry.sql is None:
             with tables_read_by(read):

@@ -73,19 +73,27 @@ def serves(state: TableState, operation: Operation) -> str | None:
     return refusal(state.features, operation)
 
 
+class Restoring(Storage, Protocol):
+    """A storage that can also go back, as Spark's can on every kind of table."""
+
+    def restore(self, path: str, version: int) -> None:
+        """Make an earlier version the newest again, as one commit."""
+        ...
+
+
 class Tables:
     """All tables of a warehouse, each operation served by whom it suits."""
 
     def __init__(
-        self, native: Local, spark: Callable[[], Storage], limits: Limits | None = None
+        self, native: Local, spark: Callable[[], Restoring], limits: Limits | None = None
     ) -> None:
         self.native = native
         self.limits = limits or Limits()
         self._start_spark = spark
-        self._spark: Storage | None = None
+        self._spark: Restoring | None = None
 
     @property
-    def spark(self) -> Storage:
+    def spark(self) -> Restoring:
         """The Spark storage, started now if it was not."""
         if self._spark is None:
             self._spark = self._start_spark()

@@ -346,6 +346,10 @@ class SparkStorage:
             sides.append(self._feed_like(rows, names, sign))
         return consolidated(sides[0].unionByName(sides[1]))
 
+    def restore(self, path: str, version: int) -> None:
+        """See `Restoring.restore`."""
+        DeltaTable.forPath(self._spark, path).restoreToVersion(version)
+
     def _schema(self, path: str) -> StructType:
         return StructType.fromJson(_json(self._newest(path).metadata.schemaString()))
 
