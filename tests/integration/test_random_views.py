@@ -30,7 +30,7 @@ from tests.integration.random_views import (
 
 pytestmark = pytest.mark.spark
 
-VIEWS = 10
+VIEWS = 8
 BATCHES = 3
 NOTHING_LOCAL = Limits(delta_rows=0, lookup_rows=0, whole_view_rows=0)
 NOTHING_NATIVE = StorageLimits(
