@@ -99,7 +99,7 @@ def failures(as_json: bool) -> Iterator[None]:
 
 
 def _with_notes(text: str, error: Exception) -> str:
-    """The text of an error and what was noted on its way, such as the view that was refreshed."""
+    """The text of an error and what was noted on its way, such as the view that it is about."""
     return "\n".join([text.rstrip(), *getattr(error, "__notes__", ())])
 
 

@@ -1,8 +1,6 @@
 """Every public error of freshview, by what one was doing; `docs/errors.md` explains each."""
 
-from freshview.errors.base import (
-    FreshviewError,
-)
+from freshview.errors.base import FreshviewError, first_line
 from freshview.errors.definitions import (
     InvalidStatement,
     NotAQuery,
@@ -92,4 +90,5 @@ __all__ = [
     "ViewNotMaintainable",
     "WarehouseMissing",
     "WarehouseTooNew",
+    "first_line",
 ]

@@ -72,5 +72,14 @@ class FreshviewError(Exception):
         return (_rebuild, (type(self), dict(self.parameters)))
 
 
+def first_line(error: Exception) -> str:
+    """What any error says, in one line: of one of ours the reason, of one of Java's no trace."""
+    if isinstance(error, FreshviewError):
+        return error.why or error.what
+    java = getattr(error, "java_exception", None)
+    said = str(java.getMessage() if java is not None else error).strip()
+    return said.partition("\n")[0] or type(error).__name__
+
+
 def _rebuild(kind: type[FreshviewError], parameters: Mapping[str, object]) -> FreshviewError:
     return kind(**parameters)

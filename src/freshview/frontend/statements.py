@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
+from freshview.algebra.schema import quoted
 from freshview.errors import InvalidStatement
 
 CLOCK_WORDS = frozenset({"now", "today", "tomorrow", "yesterday"})
@@ -263,12 +264,8 @@ def _with_columns(name: str, columns: tuple[str, ...], query: str) -> str:
     """The query with its columns named; on lines of its own, for it may end with a comment."""
     if not columns:
         return query
-    named = ", ".join(_quoted(column) for column in columns)
-    return f"SELECT * FROM (\n{query}\n) AS {_quoted(name)}({named})"  # noqa: S608 - the user's own
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    named = ", ".join(quoted(column) for column in columns)
+    return f"SELECT * FROM (\n{query}\n) AS {quoted(name)}({named})"  # noqa: S608 - the user's own
 
 
 def _drop(reader: _Reader) -> DropView:

@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from freshview.algebra.relations import Relation
 from freshview.algebra.schema import Attribute
-from freshview.frontend.catalyst import COPIED_SETTINGS
+from freshview.frontend.catalyst import definition_session
 from freshview.frontend.scala import (
     CATALYST,
     JavaObject,
@@ -418,11 +418,7 @@ def _rows_behind(scan: JavaObject) -> JavaObject:
 
 def _session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """A new session that understands queries as the given one does."""
-    session = spark.newSession()
-    for name in COPIED_SETTINGS:
-        value = spark.conf.get(name, None)
-        if value is not None:
-            session.conf.set(name, value)
+    session = definition_session(spark, {})
     for name, value in settings.items():
         session.conf.set(name, value)
     return session

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from freshview.algebra.relations import Changes, Relation, Scan
 from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import walk
+from freshview.errors import first_line
 from freshview.planner.lookups import Probe, Probes
 from freshview.planner.lower import TableLeaf
 from freshview.planner.plan import (
@@ -420,7 +421,7 @@ def _failed(entry: ViewEntry, error: PySparkException) -> Reason:
     return Reason(
         "EVALUATION_FAILED",
         entry.name,
-        f"an expression failed while the changes were evaluated: {str(error).splitlines()[0]}",
+        f"an expression failed while the changes were evaluated: {first_line(error)}",
         "make the expression total, with try_divide, try_cast or nullif, to stay incremental",
     )
 

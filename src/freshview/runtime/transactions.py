@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from freshview.errors import FreshviewError, InvalidChanges, TransactionUnfinished
+from freshview.errors import InvalidChanges, TransactionUnfinished, first_line
 from freshview.runtime.catalog import write_atomically
 from freshview.runtime.lease import lease
 from freshview.storage.choose import Tables
@@ -68,7 +68,7 @@ class Transactions:
             try:
                 self._complete()
             except Exception as error:
-                names, reason = ", ".join(changes), _first_line(error)
+                names, reason = ", ".join(changes), first_line(error)
                 if not self._undone(steps, before):
                     raise self._unfinished(names, reason) from error
                 raise InvalidChanges(table=names, reason=reason) from error
@@ -135,7 +135,7 @@ class Transactions:
             self._complete()
         except Exception as error:
             tables = {step["table"] for step in json.loads(self._intent.read_text())}
-            raise self._unfinished(", ".join(sorted(tables)), _first_line(error)) from error
+            raise self._unfinished(", ".join(sorted(tables)), first_line(error)) from error
 
     def _unfinished(self, tables: str, reason: str) -> TransactionUnfinished:
         return TransactionUnfinished(tables=tables, reason=reason, file=str(self._intent))
@@ -185,14 +185,6 @@ def _check_keys(table: str, key: Sequence[str], changes: Sequence[pa.Table]) -> 
     if repeated:
         reason = f"{repeated} of its updates and deletes have a key that another one has"
         raise InvalidChanges(table=table, reason=reason)
-
-
-def _first_line(error: Exception) -> str:
-    """What went wrong; of an error of ours the reason, of one of Java's no trace."""
-    if isinstance(error, FreshviewError):
-        return error.why or error.what
-    java = getattr(error, "java_exception", None)
-    return str(java.getMessage() if java is not None else error).strip().splitlines()[0]
 
 
 def _rows(table: str, rows: Any, schema: pa.Schema) -> pa.Table | None:
