@@ -143,8 +143,10 @@ def check(history: History) -> None:
     for version, snapshot in enumerate(snapshots):
         assert bag(native.read(path, version)) == bag(snapshot), version
         same_lookups(native, path, version, snapshot)
+    tables = Tables(native, lambda: spark)
     for version in (last - 2, last):
         same_state(native, spark, path, version)
+        assert bag(tables.scan(path, version)) == bag(snapshots[version]), version
     schema = snapshots[-1].schema
     for after in range(last + 1):
         for upto in range(last + 1):

@@ -1,4 +1,4 @@
-"""What happens in the demo: six transactions, then a refresh with nothing to do."""
+"""What happens in the demo: five transactions, then a refresh with nothing to do."""
 
 from __future__ import annotations
 
@@ -33,10 +33,14 @@ def demo_batches(folder: Path, seed: int) -> tuple[Batch, ...]:
             "1,000 lines: 400 inserted, 300 updated, 300 deleted", {"lineitem": lines.mixed(1_000)}
         ),
         Batch(
-            "50 new orders with 200 lines and 100 orders repriced, as one transaction",
+            "50 new orders with 200 lines, 100 repriced, 20 cancelled with theirs, one transaction",
             {
-                "orders": TableChanges(insert=placed, update=repriced, key=order_key),
-                "lineitem": TableChanges(insert=lines.of_orders(placed)),
+                "orders": TableChanges(
+                    insert=placed, update=repriced, delete=cancelled, key=order_key
+                ),
+                "lineitem": TableChanges(
+                    insert=lines.of_orders(placed), delete=their_lines, key=line_key
+                ),
             },
         ),
         Batch(
@@ -50,13 +54,6 @@ def demo_batches(folder: Path, seed: int) -> tuple[Batch, ...]:
         Batch(
             "200 lines shipped another way: a column that only open_lines reads",
             {"lineitem": TableChanges(update=lines.reshipped(200), key=line_key)},
-        ),
-        Batch(
-            "20 orders cancelled with all their lines, as one transaction",
-            {
-                "orders": TableChanges(delete=cancelled, key=order_key),
-                "lineitem": TableChanges(delete=their_lines, key=line_key),
-            },
         ),
         Batch("nothing", {}),
     )

@@ -96,6 +96,8 @@ def embedded_settings(
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # The default of 50 made each read of a small table ten times slower.
         "spark.databricks.delta.snapshotPartitions": "1",
+        # Delta's own queries, the views' and the small plans together need more than the 100 of Spark.
+        "spark.sql.codegen.cache.maxEntries": "1000",
     }
     settings.update(extra)
     settings.update(_class_path_settings(master, scratch, extra))

@@ -55,18 +55,23 @@ class Sources:
             rows = self.tables.spark.lookup(path, version, wanted, key, keys)
         return _copies(rows, columns)
 
-    def scan(self, name: str, version: int, columns: Sequence[str] | None = None) -> DataFrame:
-        """The whole source, read by Spark."""
+    def scan(self, name: str, version: int, columns: Sequence[str]) -> DataFrame:
+        """The whole source in these columns, for Spark to evaluate a view over."""
+        rows = self.tables.scan(self.path(name), version, self._stored(name, columns))
+        return self._frame(name, rows, columns)
+
+    def read(self, name: str, version: int) -> DataFrame:
+        """The whole source, read by Delta alone: for users, and for proofs of what we keep."""
         entry = self.catalog.get(name)
-        if columns is None and isinstance(entry, ViewEntry):
-            columns = entry.columns
+        columns = entry.columns if isinstance(entry, ViewEntry) else None
         wanted = None if columns is None else self._stored(name, columns)
         rows = self.tables.spark.read(self.path(name), version, wanted)
-        if columns is None or not self._is_counted(name):
-            return rows
-        copied = _copies(rows, columns)
-        assert isinstance(copied, DataFrame)
-        return copied
+        return self._frame(name, rows, columns or ())
+
+    def _frame(self, name: str, rows: Rows, columns: Sequence[str]) -> DataFrame:
+        frame = _copies(rows, columns) if self._is_counted(name) else rows
+        assert isinstance(frame, DataFrame)
+        return frame
 
     def _too_many(self, rows: pa.Table) -> bool:
         """Whether the copies that the counts stand for are more than may come to the driver."""

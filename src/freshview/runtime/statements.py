@@ -70,6 +70,6 @@ def _session(warehouse: Warehouse) -> SparkSession:
             path = warehouse.catalog.path(table).replace("'", "\\'")
             session.sql(f"CREATE TABLE `{table.name}` USING DELTA LOCATION '{path}'")
     for view in warehouse.catalog.views():
-        rows = warehouse.parts.sources.scan(view.name, warehouse.parts.sources.latest(view.name))
+        rows = warehouse.parts.sources.read(view.name, warehouse.parts.sources.latest(view.name))
         in_session(session, rows).createOrReplaceTempView(view.name)
     return session

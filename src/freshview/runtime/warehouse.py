@@ -124,7 +124,7 @@ class Warehouse:
         reader = reading.get()
         if reader is not None:
             return reader(name)
-        return self.parts.sources.scan(name, self.parts.sources.latest(name))
+        return self.parts.sources.read(name, self.parts.sources.latest(name))
 
     def apply(self, changes: Mapping[str, TableChanges]) -> dict[str, int]:
         """Change several tables as one transaction; a refresh sees all of it or nothing."""
@@ -196,13 +196,13 @@ class Warehouse:
         """A view's rows as of its last refresh, or as of an epoch."""
         self.catalog.load()
         if epoch is None:
-            return self.parts.sources.scan(name, self.parts.sources.latest(name))
+            return self.parts.sources.read(name, self.parts.sources.latest(name))
         found = self.parts.epochs.read(epoch)
         versions = {} if found is None else {**found.tables, **found.views}
         if name not in versions:
             known = ", ".join(map(str, self.parts.epochs.numbers())) or "none"
             raise UnknownEpoch(epoch=epoch, name=name, known=known)
-        return self.parts.sources.scan(name, versions[name])
+        return self.parts.sources.read(name, versions[name])
 
     def check(
         self, name: str, *, sample: float | None = None, repair_groups: bool = False
@@ -215,7 +215,7 @@ class Warehouse:
         versions = {n: s.version for n, s in consumed.sources.items()}
         with progress(f"checking {name}"):
             expected = self._evaluate_at(entry, versions)
-            actual = self.parts.sources.scan(name, consumed.version)
+            actual = self.parts.sources.read(name, consumed.version)
             result = compare(entry, strategy, consumed, expected, actual, sample)
             if not repair_groups:
                 return result
@@ -304,7 +304,7 @@ class Warehouse:
         """The definition itself, not our algebra of it, over pinned versions."""
 
         def read(table: str) -> DataFrame:
-            held = self.parts.sources.scan(table, versions[table])
+            held = self.parts.sources.read(table, versions[table])
             known = entry.source_columns[table]
             return picked(held, [column for column in held.columns if column in known])
 

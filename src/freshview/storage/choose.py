@@ -38,6 +38,10 @@ class Local(Storage, Protocol):
         """What `changes` would read, from the log alone."""
         ...
 
+    def plain_files(self, path: str, version: int) -> tuple[str, ...] | None:
+        """The data files of a version where they hold its rows as they stand, else None."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -51,6 +55,8 @@ class Limits:
     write_rows: int = 200_000
     merge_table_bytes: int = 512 << 20
     """A native merge rewrites touched files whole and in this process."""
+    fetch_source_bytes: int = 256 << 20
+    """A view over less than this is evaluated once in vain if it has too many rows to write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +79,14 @@ def serves(state: TableState, operation: Operation) -> str | None:
     return refusal(state.features, operation)
 
 
-class Restoring(Storage, Protocol):
-    """A storage that can also go back, as Spark's can on every kind of table."""
+class Wide(Storage, Protocol):
+    """The storage for what is large: it can also go back, and read files that it is given."""
+
+    def read_files(
+        self, state: TableState, files: Sequence[str], columns: Sequence[str] | None = None
+    ) -> Rows:
+        """All rows of a version, lazily, from the files that hold them as they stand."""
+        ...
 
     def restore(self, path: str, version: int) -> None:
         """Make an earlier version the newest again, as one commit."""
@@ -85,15 +97,15 @@ class Tables:
     """All tables of a warehouse, each operation served by whom it suits."""
 
     def __init__(
-        self, native: Local, spark: Callable[[], Restoring], limits: Limits | None = None
+        self, native: Local, spark: Callable[[], Wide], limits: Limits | None = None
     ) -> None:
         self.native = native
         self.limits = limits or Limits()
         self._start_spark = spark
-        self._spark: Restoring | None = None
+        self._spark: Wide | None = None
 
     @property
-    def spark(self) -> Restoring:
+    def spark(self) -> Wide:
         """The Spark storage, started now if it was not."""
         if self._spark is None:
             self._spark = self._start_spark()
@@ -141,6 +153,19 @@ class Tables:
             state.files,
             lambda storage: storage.read(path, version, columns),
         )
+
+    def scan(self, path: str, version: int, columns: Sequence[str] | None = None) -> Rows:
+        """All rows of a version, lazily, for Spark to evaluate a view over.
+
+        From the data files themselves where they hold the rows as they stand.
+        """
+        try:
+            files = self.native.plain_files(path, version)
+        except NativeRefused:
+            files = None
+        if files is None:
+            return self.spark.read(path, version, columns)
+        return self.spark.read_files(self.state(path, version), files, columns)
 
     def changes(
         self, path: str, after: int, upto: int, columns: Sequence[str] | None = None

@@ -102,6 +102,11 @@ class MemoryStorage:
             parts.append(rows.append_column(pa.field(COUNT, pa.int64()), counts))
         return consolidated(pa.concat_tables(parts))
 
+    def plain_files(self, path: str, version: int) -> tuple[str, ...] | None:
+        """There are no files to read."""
+        self.state(path, version)
+        return None
+
     def measure_changes(self, path: str, after: int, upto: int) -> ChangedFiles:
         """What a storage with files would read: both versions."""
         sizes = [(version, self._rows(path, version)) for version in (after, upto)]

@@ -39,12 +39,13 @@ from freshview.storage.native_files import (
     schema_of,
     shown,
 )
-from freshview.storage.native_handles import Handles
+from freshview.storage.native_handles import Handles, local_folder
 from freshview.storage.native_lookup import Lookup
 from freshview.storage.native_ranges import engine_for
 from freshview.storage.native_rules import INT96, Operation, refusal
 from freshview.storage.native_write import commit_properties, fitting, merge, merge_source
 from freshview.storage.plain_arrow import nullable_schema, plain_schema, to_arrow
+from freshview.storage.plain_files import hold_rows_as_they_stand, readable_files
 
 _STATES_KEPT = 256
 
@@ -101,6 +102,15 @@ class NativeStorage:
             raise _vacuumed(path, version, problem) from problem
         schema = schema_of(wanted)
         return pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
+
+    def plain_files(self, path: str, version: int) -> tuple[str, ...] | None:
+        """The data files of a version where they hold its rows as they stand, else None."""
+        folder = local_folder(path)
+        with self._handles.at(path, version) as table:
+            state = self._state(path, table)
+            if folder is None or not hold_rows_as_they_stand(state):
+                return None
+            return readable_files(folder, [live.path for live in live_files(table, state)])
 
     def changes(
         self, path: str, after: int, upto: int, columns: Sequence[str] | None = None

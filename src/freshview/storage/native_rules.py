@@ -7,8 +7,10 @@ wrong, where it refuses, and where it would write rows past a rule that Spark en
 
 from __future__ import annotations
 
+import json
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
+from typing import Any
 
 from freshview.storage import features as has
 
@@ -47,6 +49,22 @@ _WRITES = {
     # deltalake 1.6 spells the partition value -1.10 as "-1.-10".
     has.DECIMAL_PARTITION: "NATIVE_NO_DECIMAL_PARTITION_WRITE",
 }
+_FLAT_TYPES = frozenset(
+    {
+        "boolean",
+        "byte",
+        "short",
+        "integer",
+        "long",
+        "float",
+        "double",
+        "string",
+        "binary",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+    }
+)
 INT96 = "NATIVE_NO_INT96_WRITE"
 """A native write would copy rows out of files with INT96 timestamps, some of them wrongly."""
 
@@ -63,6 +81,19 @@ def refusal(features: AbstractSet[str], operation: Operation) -> str | None:
         if operation is Operation.WRITE and name in _WRITES:
             return _WRITES[name]
     return None
+
+
+def natively_writable(schema_json: str) -> bool:
+    """Whether native makes the same table of rows with this schema (Spark's JSON) as Spark does."""
+    schema = json.loads(schema_json)
+    known = all(_is_known(field["type"]) for field, _ in has.fields(schema))
+    return known and refusal(has.features_of(schema_json, {}, (), ()), Operation.WRITE) is None
+
+
+def _is_known(kind: str | dict[str, Any]) -> bool:
+    if isinstance(kind, dict):
+        return kind["type"] in ("array", "map", "struct")
+    return kind in _FLAT_TYPES or kind.startswith("decimal(")
 
 
 def reason_codes() -> frozenset[str]:

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from freshview.algebra.schema import quoted
 from freshview.errors import (
@@ -95,6 +95,16 @@ class SparkStorage:
         """See `Storage.read`. Lazy: a vacuumed file is noticed when the plan runs."""
         rows = self._rows(path, version)
         return rows if columns is None else rows.select(self._picked(path, rows, columns))
+
+    def read_files(
+        self, state: TableState, files: Sequence[str], columns: Sequence[str] | None = None
+    ) -> DataFrame:
+        """All rows of a version whose files hold them as they stand (`plain_files.py`)."""
+        fields = StructType.fromJson(_json(state.schema_json)).fields
+        # What Delta notes at a column, such as how it is generated, is nothing that a scan does.
+        schema = StructType([StructField(field.name, field.dataType) for field in fields])
+        rows = self._spark.read.schema(schema).parquet(*files)
+        return rows if columns is None else rows.select(self._picked(state.path, rows, columns))
 
     def changes(
         self, path: str, after: int, upto: int, columns: Sequence[str] | None = None
@@ -347,7 +357,7 @@ class SparkStorage:
         return consolidated(sides[0].unionByName(sides[1]))
 
     def restore(self, path: str, version: int) -> None:
-        """See `Restoring.restore`."""
+        """See `Wide.restore`."""
         DeltaTable.forPath(self._spark, path).restoreToVersion(version)
 
     def _schema(self, path: str) -> StructType:
