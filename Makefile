@@ -38,6 +38,7 @@ bench: setup ## every number of the README and the docs, measured on this machin
 	@$(bin)/freshview bench basics --out .bench-data/basics.json
 	@$(bin)/python bench/small_plans.py 25
 	@$(bin)/python bench/moves.py .bench-data/moves
+	@$(bin)/python bench/recomputes.py .bench-data
 	@$(bin)/python bench/lookups.py .bench-data/lookups
 
 lock: setup ## resolve the dependencies again (LOCK_FLAGS=--upgrade for newer ones)

@@ -19,6 +19,7 @@ from freshview.runtime.report import FULL, INCREMENTAL
 from freshview.runtime.transactions import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from freshview.storage.choose import Limits as StorageLimits
+from freshview.storage.native import NativeStorage
 from tests.integration.random_views import (
     FALLBACKS,
     KEYS,
@@ -79,7 +80,10 @@ def change(warehouse: Warehouse, dice: random.Random) -> None:
 
 
 def contents(warehouse: Warehouse, view: str) -> list[str]:
-    return sorted(repr(tuple(row)) for row in warehouse.read(view).collect())
+    """The stored rows, hidden columns included."""
+    path = warehouse.catalog.path(warehouse.catalog.view(view))
+    storage = NativeStorage()
+    return sorted(map(repr, storage.read(path, storage.latest(path)).to_pylist()))
 
 
 def verify(native: Warehouse, by_spark: Warehouse, names: list[str]) -> None:

@@ -71,7 +71,7 @@ def run_demo(path: Path | None, *, sf: float, seed: int, console: Console | None
         shown.print(banner(found.rows, found.setup_ms))
         recompute = Recompute(warehouse, generated / "recomputed", {"big_orders": big_orders})
         with progress("recomputing once, unmeasured: the first time costs Spark seconds more"):
-            recompute.run("revenue")
+            recompute.run("nation_revenue")
         for number, batch in enumerate(demo_batches(generated, seed), start=1):
             step = _step(warehouse, recompute, batch)
             found.steps.append(step)

@@ -56,18 +56,16 @@ def compare(
     if sample is not None:
         chosen = _sampled(strategy, expected, sample)
         expected, actual = expected.where(chosen), actual.where(chosen)
-    differing = _differing(_comparable(expected), _comparable(actual)).persist()
-    try:
-        counts = differing.agg(_copies(MISSING), _copies(EXTRA)).first()
-        assert counts is not None
-        missing, extra = int(counts[0]), int(counts[1])
-        examples = [
-            f"{kind} {_shown(row)}"
-            for kind, found in ((MISSING, missing), (EXTRA, extra))
-            for row in (differing.where(_SIDES[kind]).limit(3).collect() if found else ())
-        ]
-    finally:
-        differing.unpersist()
+    differing = _differing(_comparable(expected), _comparable(actual))
+    counts = differing.agg(_copies(MISSING), _copies(EXTRA)).first()
+    assert counts is not None
+    missing, extra = int(counts[0]), int(counts[1])
+    # Evaluated again for the examples: keeping the rows would cost the checks that find nothing.
+    examples = [
+        f"{kind} {_shown(row)}"
+        for kind, found in ((MISSING, missing), (EXTRA, extra))
+        for row in (differing.where(_SIDES[kind]).limit(3).collect() if found else ())
+    ]
     versions = {name: source.version for name, source in consumed.sources.items()}
     ms = (time.perf_counter() - started) * 1000
     return CheckResult(entry.name, missing, extra, sample, versions, ms, tuple(examples))
