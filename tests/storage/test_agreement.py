@@ -218,8 +218,11 @@ def test_int96_timestamps_are_read_exactly_and_not_rewritten(spark: Any, tmp_pat
         native.lookup(path, 0, ["id", "at"], "at", oldest.column("at").combine_chunks())
     ) == bag(oldest)
     with pytest.raises(NativeRefused) as caught:
-        native.append(path, wanted.slice(0, 1), None)
+        native.apply(path, ["id"], wanted.slice(0, 1), wanted.slice(0, 0), None)
     assert caught.value.parameters["reason"] == "NATIVE_NO_INT96_WRITE"
+    native.append(path, wanted, None)
+    for storage in (native, theirs):
+        assert bag(storage.read(path, 1)) == bag(pa.concat_tables([wanted, wanted]))
 
 
 def test_a_table_made_by_either_is_read_by_the_other(spark: Any, tmp_path: Any) -> None:

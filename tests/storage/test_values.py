@@ -18,6 +18,7 @@ from freshview.storage.consolidate import consolidated, duplicate_count
 from freshview.storage.deletion_vectors import UnreadableVector, Vector, deleted_rows
 from freshview.storage.interface import COUNT, Commit
 from freshview.storage.native_match import keys_for
+from freshview.storage.plain_arrow import fitted
 
 from .samples import bag
 
@@ -194,3 +195,18 @@ def test_metadata_of_others_is_not_ours() -> None:
     assert Commit.from_user_metadata(commit.user_metadata("mark")) == commit
     for text in (None, "", "freshview", '"freshview"', '{"freshview": 1}', "[1]", "{bad freshview"):
         assert Commit.from_user_metadata(text) is None
+
+
+def test_only_exact_changes_of_representation_are_made() -> None:
+    def to(kind: pa.DataType, given: pa.Array) -> pa.Table:
+        return fitted(pa.table({"x": given}), pa.schema([("x", kind)]))
+
+    assert to(pa.float64(), pa.array([0.5], pa.float32())).column("x").to_pylist() == [0.5]
+    with pytest.raises(ValueError, match="column x is double"):
+        to(pa.float32(), pa.array([0.1], pa.float64()))
+    with pytest.raises(ValueError, match="column x"):
+        to(pa.int32(), pa.array([2**40]))
+    nothing = pa.chunked_array([], pa.struct([("a", pa.list_(pa.field("item", pa.int32())))]))
+    wanted = pa.struct([("a", pa.list_(pa.field("element", pa.int32())))])
+    empty = fitted(pa.table({"x": nothing}), pa.schema([("x", wanted)]))
+    assert (empty.num_rows, empty.schema.field("x").type) == (0, wanted)

@@ -14,11 +14,11 @@ from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason
 from freshview.runtime.catalog import ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion, commit_of
+from freshview.runtime.fetching import fetched
 from freshview.runtime.parts import Parts
 from freshview.runtime.report import FULL, ViewReport
 from freshview.storage.choose import Served
-from freshview.storage.interface import Rows, picked
-from freshview.storage.native_rules import natively_writable
+from freshview.storage.interface import picked
 
 if TYPE_CHECKING:
     from freshview.runtime.refresh import Refresh
@@ -49,9 +49,9 @@ def recompute(
     started = time.perf_counter()
     rows = stored_rows(parts, strategy, vector)
     path = parts.catalog.path(entry)
-    stored = parts.tables.state(path).rows
     commit = consumed.next(entry, vector, FULL)
-    written = parts.tables.overwrite(path, _fetched(parts, rows, vector, stored), commit)
+    few = fetched(parts, rows, vector, parts.tables.state(path))
+    written = parts.tables.overwrite(path, few, commit)
     return _report(parts, entry, vector, written, reason, run, started)
 
 
@@ -66,31 +66,9 @@ def create(
     started = time.perf_counter()
     rows = stored_rows(parts, strategy, vector)
     path, commit = parts.catalog.path(entry), commit_of(entry, 1, vector, "created")
-    written = parts.tables.create(path, _fetched(parts, rows, vector), commit=commit)
+    written = parts.tables.create(path, fetched(parts, rows, vector), commit=commit)
     reason = strategy.reason or Reason("CREATED", entry.name, "the view is new", "nothing")
     return _report(parts, entry, vector, written, reason, run, started)
-
-
-def _fetched(
-    parts: Parts,
-    rows: DataFrame,
-    vector: Mapping[str, SourceVersion],
-    stored: int | None = None,
-) -> Rows:
-    """The rows in the driver if they are few, since native writes few rows in a tenth of the time.
-
-    Spark finds out by evaluating them, so they are fetched only where that is unlikely to be in
-    vain: the view had few rows so far, or its sources are small.
-    """
-    limit = parts.tables.limits.write_rows
-    if not limit or not natively_writable(rows.schema.json()):
-        return rows
-    if stored is None or stored > limit // 2:
-        size = sum(parts.sources.state(n, s.version).bytes for n, s in vector.items())
-        if size > parts.tables.limits.fetch_source_bytes:
-            return rows
-    fetched = rows.limit(limit + 1).toArrow()
-    return fetched if fetched.num_rows <= limit else rows
 
 
 def _report(

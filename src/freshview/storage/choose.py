@@ -53,6 +53,7 @@ class Limits:
     lookup_rows: int = 200_000
     read_rows: int = 200_000
     write_rows: int = 200_000
+    write_bytes: int = 64 << 20
     merge_table_bytes: int = 512 << 20
     """A native merge rewrites touched files whole and in this process."""
     fetch_source_bytes: int = 256 << 20

@@ -99,7 +99,7 @@ def features_of(
         elif name not in _HARMLESS:
             found.add(UNKNOWN_PREFIX + name)
     found.update(_of_configuration(configuration))
-    for field, depth in fields(json.loads(schema_json)):
+    for field, depth in _fields(json.loads(schema_json)):
         found.update(_of_field(field, depth, partition_columns))
     return frozenset(found)
 
@@ -124,18 +124,18 @@ def _of_configuration(configuration: Mapping[str, str]) -> Iterator[str]:
         yield CHECK
 
 
-def fields(node: Any, depth: int = 0) -> Iterator[tuple[dict[str, Any], int]]:
+def _fields(node: Any, depth: int = 0) -> Iterator[tuple[dict[str, Any], int]]:
     """Every struct field of a Spark type in JSON form, with its depth (0 for columns)."""
     if not isinstance(node, dict):
         return
     for field in node.get("fields", ()):
         yield field, depth
-        yield from fields(field["type"], depth + 1)
+        yield from _fields(field["type"], depth + 1)
     for part in ("elementType", "keyType", "valueType"):
         if part in node:
             # An element has a type but no name; as a nameless field its type is checked as well.
             yield {"name": "", "type": node[part], "metadata": {}}, depth + 1
-            yield from fields(node[part], depth + 1)
+            yield from _fields(node[part], depth + 1)
 
 
 def _of_field(field: Mapping[str, Any], depth: int, partitions: Sequence[str]) -> Iterator[str]:

@@ -43,7 +43,13 @@ from freshview.storage.native_handles import Handles, local_folder
 from freshview.storage.native_lookup import Lookup
 from freshview.storage.native_ranges import engine_for
 from freshview.storage.native_rules import INT96, Operation, refusal
-from freshview.storage.native_write import commit_properties, fitting, merge, merge_source
+from freshview.storage.native_write import (
+    commit_properties,
+    fitting,
+    merge,
+    merge_source,
+    writer_properties,
+)
 from freshview.storage.plain_arrow import nullable_schema, plain_schema, to_arrow
 from freshview.storage.plain_files import hold_rows_as_they_stand, readable_files
 
@@ -200,6 +206,7 @@ class NativeStorage:
             write_deltalake(
                 path,
                 rows.cast(nullable_schema(rows.schema)),
+                writer_properties=writer_properties(nullable_schema(rows.schema)),
                 partition_by=list(partition_by) or None,
                 configuration=settings,
                 storage_options=self._options,
@@ -219,7 +226,13 @@ class NativeStorage:
         def write(table: DeltaTable) -> None:
             schema = self._state(path, table).arrow_schema
             given = schema.empty_table() if rows is None else fitting(path, rows, schema)
-            write_deltalake(table, given, mode=mode, commit_properties=commit_properties(commit))
+            write_deltalake(
+                table,
+                given,
+                mode=mode,
+                writer_properties=writer_properties(schema),
+                commit_properties=commit_properties(commit),
+            )
 
         return self._write(path, commit, write)
 
@@ -239,7 +252,7 @@ class NativeStorage:
             source = merge_source(path, schema, key, setting, removing)
             before = table.version()
             if source.num_rows:
-                merge(table, schema.names, key, source, commit)
+                merge(table, schema, key, source, commit)
             if table.version() == before:
                 # A merge without effect makes no commit, and this one has to be recorded.
                 empty = schema.empty_table()
@@ -247,7 +260,7 @@ class NativeStorage:
                     table, empty, mode="append", commit_properties=commit_properties(commit)
                 )
 
-        return self._write(path, commit, write)
+        return self._write(path, commit, write, rewrites=True)
 
     def number(self, path: str, application: str) -> int | None:
         """See `Storage.number`."""
@@ -264,14 +277,23 @@ class NativeStorage:
             return None
         return find_commit(path, partial(read_commit, store), newest, application, number)
 
-    def _write(self, path: str, commit: Commit | None, write: Callable[[DeltaTable], None]) -> int:
+    def _write(
+        self,
+        path: str,
+        commit: Commit | None,
+        write: Callable[[DeltaTable], None],
+        *,
+        rewrites: bool = False,
+    ) -> int:
         """Compare the transaction on the very handle that then writes.
 
         The library itself does not refuse a number it has seen; but of two handles at one version
         only the first can commit a transaction, so comparing on this handle leaves no gap.
         """
         with self._handles.newest(path) as table:
-            self._served(path, table, Operation.WRITE)
+            state = self._served(path, table, Operation.WRITE)
+            if rewrites and TIMESTAMP in state.features:
+                self._refuse_int96(path, table, state)
             if commit is not None:
                 check_number(path, commit, table.transaction_version(commit.application))
             try:
@@ -284,13 +306,14 @@ class NativeStorage:
         """The state of a table that can be served. Raises NativeRefused with the reason code."""
         state = self._state(path, table)
         reason = refusal(state.features, operation)
-        if reason is None and operation is Operation.WRITE and TIMESTAMP in state.features:
-            files, store = live_files(table, state), filesystem(path, table)
-            if any(self._footers.has_int96(path, store, live) for live in files):
-                reason = INT96
         if reason is not None:
             raise NativeRefused(path=path, operation=operation.value, reason=reason)
         return state
+
+    def _refuse_int96(self, path: str, table: DeltaTable, state: TableState) -> None:
+        files, store = live_files(table, state), filesystem(path, table)
+        if any(self._footers.has_int96(path, store, live) for live in files):
+            raise NativeRefused(path=path, operation="write", reason=INT96)
 
     def _state(self, path: str, table: DeltaTable) -> TableState:
         metadata, version = table.metadata(), table.version()

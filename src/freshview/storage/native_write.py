@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import (
+    ColumnProperties,
+    CommitProperties,
+    DeltaTable,
+    Transaction,
+    WriterProperties,
+)
 
 from freshview.errors import DuplicateKey, SchemaMismatch
 from freshview.storage.consolidate import duplicate_count
@@ -13,6 +19,8 @@ from freshview.storage.interface import Commit
 from freshview.storage.plain_arrow import fitted
 
 _DELETED = "__freshview_deleted"
+_EXACT_DIGITS = 15
+"""As many decimal digits survive in a floating point number."""
 
 
 def commit_properties(commit: Commit | None) -> CommitProperties | None:
@@ -23,6 +31,32 @@ def commit_properties(commit: Commit | None) -> CommitProperties | None:
         custom_metadata={"userMetadata": commit.user_metadata()},
         app_transactions=[Transaction(commit.application, commit.number)],
     )
+
+
+def writer_properties(schema: pa.Schema) -> WriterProperties:
+    """Statistics for the columns where those of the library say what Spark takes them to say.
+
+    It leaves NaN out of the greatest value, which for Spark NaN is, and the log has decimals as
+    floating point numbers; Spark would skip files that hold rows it looks for. Nested columns have
+    none: such numbers may be inside.
+    """
+    kept = {
+        name: ColumnProperties(statistics_enabled="CHUNK")
+        for name, kind in zip(schema.names, schema.types, strict=True)
+        if _has_faithful_bounds(kind)
+    }
+    return WriterProperties(
+        compression="SNAPPY",
+        default_column_properties=ColumnProperties(statistics_enabled="NONE"),
+        column_properties=kept,
+    )
+
+
+def _has_faithful_bounds(kind: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_decimal(kind):
+        return bool(kind.precision <= _EXACT_DIGITS)
+    return not (types.is_floating(kind) or types.is_nested(kind))
 
 
 def fitting(path: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -60,7 +94,7 @@ def merge_source(
 
 def merge(
     table: DeltaTable,
-    names: Sequence[str],
+    schema: pa.Schema,
     key: Sequence[str],
     source: pa.Table,
     commit: Commit | None,
@@ -70,7 +104,7 @@ def merge(
     matches = ["true"] + [
         f"(t.{_quoted(name)} IS NOT DISTINCT FROM s.{_quoted(name)})" for name in key
     ]
-    values = {_quoted(name): f"s.{_quoted(name)}" for name in names}
+    values = {_quoted(name): f"s.{_quoted(name)}" for name in schema.names}
     changed = {name: value for name, value in values.items() if name not in map(_quoted, key)}
     merger = table.merge(
         source,
@@ -78,6 +112,7 @@ def merge(
         source_alias="s",
         target_alias="t",
         streamed_exec=False,
+        writer_properties=writer_properties(schema),
         commit_properties=commit_properties(commit),
     )
     merger = merger.when_matched_delete(f"s.{_quoted(_DELETED)}")

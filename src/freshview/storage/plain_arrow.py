@@ -103,6 +103,8 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
     columns = []
     for field in schema:
         column = table.column(field.name)
+        if column.num_chunks == 0:  # which Arrow cannot cast for every type
+            column = pa.chunked_array([pa.nulls(0, column.type)])
         if column.type != field.type:
             if not _same_kind(column.type, field.type):
                 raise ValueError(f"column {field.name} is {column.type}, the table's {field.type}")
@@ -136,5 +138,7 @@ def _same_kind(given: pa.DataType, wanted: pa.DataType) -> bool:
         )
     if types.is_list(given) and types.is_list(wanted):
         return _same_kind(given.value_type, wanted.value_type)
-    families = (types.is_integer, types.is_floating, types.is_decimal)
+    if types.is_floating(given) and types.is_floating(wanted):
+        return bool(given.bit_width <= wanted.bit_width)  # a narrower one would round
+    families = (types.is_integer, types.is_decimal)
     return given == wanted or any(belongs(given) and belongs(wanted) for belongs in families)

@@ -47,8 +47,13 @@ def hold_rows_as_they_stand(state: TableState) -> bool:
 
 
 def readable_files(folder: str, names: Iterable[str]) -> tuple[str, ...] | None:
-    """The files in a form that Spark takes literally; None if one has no such form or is gone."""
+    """The files in a form that Spark takes literally; None if one has no such form or is gone.
+
+    Spark passes over files whose names say that they are hidden or being copied.
+    """
     files = [Path(folder, name) for name in names]
-    if not all(_TAKEN_LITERALLY.fullmatch(str(file)) and file.is_file() for file in files):
-        return None
+    for file in files:
+        hidden = file.name.startswith(("_", ".")) or file.name.endswith("._COPYING_")
+        if hidden or not _TAKEN_LITERALLY.fullmatch(str(file)) or not file.is_file():
+            return None
     return tuple(map(str, files))

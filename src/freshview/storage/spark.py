@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -103,7 +103,10 @@ class SparkStorage:
         fields = StructType.fromJson(_json(state.schema_json)).fields
         # What Delta notes at a column, such as how it is generated, is nothing that a scan does.
         schema = StructType([StructField(field.name, field.dataType) for field in fields])
-        rows = self._spark.read.schema(schema).parquet(*files)
+        try:
+            rows = self._spark.read.schema(schema).parquet(*files)
+        except AnalysisException:  # a file has gone meanwhile: Delta knows how to say so
+            return self.read(state.path, state.version, columns)
         return rows if columns is None else rows.select(self._picked(state.path, rows, columns))
 
     def changes(
