@@ -33,6 +33,10 @@ def demo_batches(folder: Path, seed: int) -> tuple[Batch, ...]:
             "1,000 lines: 400 inserted, 300 updated, 300 deleted", {"lineitem": lines.mixed(1_000)}
         ),
         Batch(
+            "200 lines shipped another way: a column that only open_lines reads",
+            {"lineitem": TableChanges(update=lines.reshipped(200), key=line_key)},
+        ),
+        Batch(
             "one transaction: 50 orders placed, 100 repriced, 20 cancelled, 25 customers moved",
             {
                 "orders": TableChanges(
@@ -45,10 +49,6 @@ def demo_batches(folder: Path, seed: int) -> tuple[Batch, ...]:
                     update=moved_customers(folder, 25, seed), key=KEYS["customer"]
                 ),
             },
-        ),
-        Batch(
-            "200 lines shipped another way: a column that only open_lines reads",
-            {"lineitem": TableChanges(update=lines.reshipped(200), key=line_key)},
         ),
         Batch("nothing", {}),
     )
