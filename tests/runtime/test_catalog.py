@@ -1,15 +1,13 @@
-"""The catalog, epochs and leases: plain files that survive crashes and other processes."""
+"""The catalog and epochs: plain files that survive crashes and other processes."""
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 from pathlib import Path
 
 import pytest
 
 from freshview.errors import (
-    Busy,
     InvalidName,
     NameTaken,
     UnknownName,
@@ -19,7 +17,6 @@ from freshview.errors import (
 )
 from freshview.runtime.catalog import Catalog, Policy, TableEntry, ViewEntry
 from freshview.runtime.epochs import Epochs
-from freshview.runtime.lease import lease
 from freshview.runtime.view_graph import base_tables, refresh_order
 
 
@@ -111,24 +108,3 @@ def test_epochs_are_numbered_and_read_back(tmp_path: Path) -> None:
     assert latest is not None
     assert (latest.views, latest.tables) == ({"v": 4}, {"t": 8})
     assert epochs.read(9) is None
-
-
-def _hold(file: str, ready: multiprocessing.synchronize.Event) -> None:
-    with lease(Path(file)):
-        ready.set()
-        multiprocessing.Event().wait()
-
-
-def test_a_lease_excludes_and_is_given_back_by_a_killed_holder(tmp_path: Path) -> None:
-    file = tmp_path / "lock"
-    context = multiprocessing.get_context("spawn")
-    ready = context.Event()
-    holder = context.Process(target=_hold, args=(str(file), ready))
-    holder.start()
-    assert ready.wait(30)
-    with pytest.raises(Busy), lease(file, wait_s=0.05):
-        pass
-    holder.kill()
-    holder.join()
-    with lease(file, wait_s=0.05):
-        pass

@@ -157,12 +157,24 @@ class UnknownEpoch(FreshviewError):
 
 @final
 class Busy(FreshviewError):
-    """Somebody else has held a lock for too long."""
+    """Somebody else has held a lease for too long."""
 
     code = "BUSY"
-    what_template = "another process holds {file} since more than {seconds} seconds."
-    why_template = "a view has one writer at a time"
+    what_template = "another process has held {file} for more than {seconds} seconds."
+    why_template = "there is one writer at a time"
     do_template = "wait for it to end, or end it"
+
+
+@final
+class LeaseLost(FreshviewError):
+    """This process was paused or cut off for so long that another one may have taken its place."""
+
+    code = "LEASE_LOST"
+    what_template = (
+        "this process has lost its lease of {subject}, number {fence}; nothing was written."
+    )
+    why_template = "it gave no sign of life for {seconds} seconds, or another process has taken the lease since"
+    do_template = "run the command again; if it comes often, the machine or the disk is overloaded"
 
 
 @final

@@ -184,10 +184,11 @@ class Catalog:
 
     @contextmanager
     def _changing(self, *, new: bool = False) -> Iterator[None]:
-        with lease(self.file.parent / "catalog.lock"):
+        with lease(self.file.parent / "leases" / "catalog") as held:
             if self.file.exists() or not new:
                 self.load()
             yield
+            held.check()
             entries = [_stored(entry) for entry in self._entries.values()]
             write_atomically(
                 self.file, json.dumps({"format": FORMAT, "entries": entries}, indent=1)

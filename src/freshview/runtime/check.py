@@ -15,6 +15,7 @@ from freshview.algebra.schema import quoted
 from freshview.planner.strategy import Strategy, Technique
 from freshview.runtime.catalog import ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion
+from freshview.runtime.lease import Lease
 from freshview.runtime.parts import Parts
 from freshview.runtime.recompute import stored_rows
 from freshview.storage.interface import picked
@@ -100,6 +101,7 @@ def repair(
     entry: ViewEntry,
     strategy: Strategy,
     consumed: Consumed,
+    held: Lease,
 ) -> int:
     """Set the stored rows that differ from a recompute, by key; returns how many keys differed.
 
@@ -123,7 +125,8 @@ def repair(
     try:
         count = upserts.count() + deletes.count()
         if count:
-            commit = consumed.next(entry, vector, "repair")
+            held.check()
+            commit = consumed.next(entry, vector, "repair", held.fence)
             parts.tables.spark.apply(path, key, upserts, deletes, commit)
         return count
     finally:

@@ -30,19 +30,30 @@ class Consumed:
     number: int
     sources: Mapping[str, SourceVersion]
 
-    def next(self, entry: ViewEntry, sources: Mapping[str, SourceVersion], mode: str) -> Commit:
-        """The commit that follows this state."""
-        return commit_of(entry, self.number + 1, sources, mode)
+    def next(
+        self, entry: ViewEntry, sources: Mapping[str, SourceVersion], mode: str, fence: int
+    ) -> Commit:
+        """The commit that follows this state, by the holder of the lease with this number."""
+        return commit_of(entry, self.number + 1, sources, mode, fence)
 
 
 def commit_of(
-    entry: ViewEntry, number: int, sources: Mapping[str, SourceVersion], mode: str
+    entry: ViewEntry,
+    number: int,
+    sources: Mapping[str, SourceVersion],
+    mode: str,
+    fence: int = 0,
 ) -> Commit:
     vector = {
         name: {"version": source.version, "table": source.table_id}
         for name, source in sources.items()
     }
-    metadata: dict[str, object] = {"view": entry.name, "mode": mode, "sources": vector}
+    metadata: dict[str, object] = {
+        "view": entry.name,
+        "mode": mode,
+        "sources": vector,
+        "fence": fence,
+    }
     return Commit(entry.application, number, metadata)
 
 

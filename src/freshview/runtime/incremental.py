@@ -140,7 +140,7 @@ class IncrementalRefresh:
         change = self.change(strategy, frozenset(arrived)) if arrived else None
         rows_in = sum(counts.values())
         if change is None:
-            commit = consumed.next(entry, vector, ADVANCED)
+            commit = run.commit(entry, consumed, vector, ADVANCED)
             version, _ = self.parts.tables.append(self.parts.catalog.path(entry), None, commit)
             spent = (time.perf_counter() - started) * 1000
             return ViewReport(
@@ -354,7 +354,7 @@ class IncrementalRefresh:
     ) -> int:
         assert work.touched is not None
         result = outcome(work.strategy, work.touched)
-        commit = consumed.next(work.entry, vector, INCREMENTAL)
+        commit = run.commit(work.entry, consumed, vector, INCREMENTAL)
         key = [a.name for a in work.strategy.key]
         path = self.parts.catalog.path(work.entry)
         version, _ = self.parts.tables.apply(path, key, result.upserts, result.deletes, commit)

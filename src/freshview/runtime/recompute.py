@@ -49,8 +49,8 @@ def recompute(
     started = time.perf_counter()
     rows = stored_rows(parts, strategy, vector)
     path = parts.catalog.path(entry)
-    commit = consumed.next(entry, vector, FULL)
     few = fetched(parts, rows, vector, parts.tables.state(path))
+    commit = run.commit(entry, consumed, vector, FULL)
     written = parts.tables.overwrite(path, few, commit)
     return _report(parts, entry, vector, written, reason, run, started)
 

@@ -22,12 +22,13 @@ from freshview.reasons import Reason, reason_of
 from freshview.runtime.catalog import Policy, ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion, consumed_of
 from freshview.runtime.incremental import Handover, IncrementalRefresh, Preferred
-from freshview.runtime.lease import lease
+from freshview.runtime.lease import Lease, lease, view_lease
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
 from freshview.runtime.recompute import create, recompute
 from freshview.runtime.report import UNCHANGED, Report, ViewReport
 from freshview.runtime.view_graph import base_tables, refresh_order
+from freshview.storage.interface import Commit
 
 ATTEMPTS = 5
 VIEW_LEASE_S = 600.0
@@ -49,6 +50,20 @@ class Refresh:
     reports: list[ViewReport] = field(default_factory=list)
     source_rows: dict[str, int] = field(default_factory=dict)
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
+    lease: Lease | None = None
+    """The lease of the view that is being refreshed."""
+
+    def commit(
+        self,
+        entry: ViewEntry,
+        consumed: Consumed,
+        sources: Mapping[str, SourceVersion],
+        mode: str,
+    ) -> Commit:
+        """The commit that follows a view's state, once it is sure that the view is still ours."""
+        assert self.lease is not None
+        self.lease.check()
+        return consumed.next(entry, sources, mode, self.lease.fence)
 
     def release(self) -> None:
         """Let go of the rows that were handed over."""
@@ -191,35 +206,37 @@ class Refresher:
 
     def _view(self, entry: ViewEntry, policy: Policy, run: Refresh) -> None:
         parts = self.parts
-        with lease(parts.root / "_freshview" / "leases" / f"{entry.name}.lock", VIEW_LEASE_S):
-            started = time.perf_counter()
-            try:
-                consumed = self.consumed(entry)
-            except (NotFresh, HistoryLost) as lost:
-                report = self._recreate(entry, policy, run, lost)
-            else:
-                vector = {name: run.pinned[name] for name in entry.sources}
-                _check_not_overtaken(consumed, vector)
-                if vector == consumed.sources and policy is not Policy.FULL:
-                    technique, version = entry.technique, consumed.version
-                    report = ViewReport(
-                        entry.name, UNCHANGED, technique, version, ms=_since(started)
-                    )
-                else:
-                    report = self._changed(entry, policy, consumed, vector, run)
+        report = self._unchanged(entry, policy, run)
+        if report is None:
+            with lease(view_lease(parts.root, entry.name), wait_s=VIEW_LEASE_S) as held:
+                run.lease = held
+                report = self._unchanged(entry, policy, run) or self._changed(entry, policy, run)
         run.reports.append(report)
         run.pinned[entry.name] = SourceVersion(
             report.version, parts.sources.state(entry.name, report.version).table_id
         )
 
-    def _changed(
-        self,
-        entry: ViewEntry,
-        policy: Policy,
-        consumed: Consumed,
-        vector: Mapping[str, SourceVersion],
-        run: Refresh,
-    ) -> ViewReport:
+    def _unchanged(self, entry: ViewEntry, policy: Policy, run: Refresh) -> ViewReport | None:
+        """The report of a view that has consumed the pinned versions, None if there is work."""
+        started = time.perf_counter()
+        if policy is Policy.FULL:
+            return None
+        try:
+            consumed = self.consumed(entry)
+        except (NotFresh, HistoryLost):
+            return None
+        if {name: run.pinned[name] for name in entry.sources} != consumed.sources:
+            return None
+        ms = _since(started)
+        return ViewReport(entry.name, UNCHANGED, entry.technique, consumed.version, ms=ms)
+
+    def _changed(self, entry: ViewEntry, policy: Policy, run: Refresh) -> ViewReport:
+        try:
+            consumed = self.consumed(entry)
+        except (NotFresh, HistoryLost) as lost:
+            return self._recreate(entry, policy, run, lost)
+        vector = {name: run.pinned[name] for name in entry.sources}
+        _check_not_overtaken(consumed, vector)
         strategy = self.parts.strategy(entry)
         reason = self.reason_for_full(policy, consumed, vector)
         if reason is None:

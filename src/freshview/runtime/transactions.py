@@ -77,7 +77,7 @@ class Transactions:
     @contextmanager
     def whole(self) -> Iterator[None]:
         """While this is held, no transaction is half done."""
-        with lease(self._folder / "lock"):
+        with lease(self._folder / "lease"):
             if self._intent.exists():
                 self._recover()
             yield

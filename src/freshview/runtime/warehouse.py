@@ -31,6 +31,7 @@ from freshview.runtime.definitions import (
 from freshview.runtime.epochs import Epochs
 from freshview.runtime.evaluation import Evaluator
 from freshview.runtime.explanation import Explanation, explain
+from freshview.runtime.lease import lease, view_lease
 from freshview.runtime.named_tables import session_with
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
@@ -223,7 +224,10 @@ class Warehouse:
                 if not result.ok:
                     self.refresh(name, full=True)
                 return replace(result, repaired=result.missing + result.extra)
-            return replace(result, repaired=repair(self.parts, entry, strategy, consumed))
+            with lease(view_lease(self.root, name)) as held:
+                now = self._refresher.consumed(entry)
+                count = repair(self.parts, entry, strategy, now, held)
+            return replace(result, repaired=count)
 
     def explain(self, name: str) -> Explanation:
         """How a view is kept and what the next refresh would do."""
