@@ -30,6 +30,7 @@ from freshview.errors.storage import (
 )
 from freshview.errors.warehouse import (
     Busy,
+    Crowded,
     DefinitionChanged,
     DefinitionRejected,
     DefinitionUnavailable,
@@ -54,6 +55,7 @@ __all__ = [
     "Busy",
     "ColumnMissing",
     "ConcurrentWrite",
+    "Crowded",
     "DefinitionChanged",
     "DefinitionRejected",
     "DefinitionUnavailable",

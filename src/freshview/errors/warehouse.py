@@ -166,6 +166,20 @@ class Busy(FreshviewError):
 
 
 @final
+class Crowded(FreshviewError):
+    """Other refreshers were ahead of this one again and again."""
+
+    code = "CROWDED"
+    what_template = (
+        "the refresh of {views} was overtaken by other refreshers each time it was tried."
+    )
+    why_template = "each of them brought a view past the versions that this refresh had pinned"
+    do_template = (
+        "nothing is lost: the views are newer than asked for; run fewer refreshers at once"
+    )
+
+
+@final
 class LeaseLost(FreshviewError):
     """This process was paused or cut off for so long that another one may have taken its place."""
 

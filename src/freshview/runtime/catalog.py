@@ -24,6 +24,7 @@ from freshview.errors import (
     WarehouseMissing,
     WarehouseTooNew,
 )
+from freshview.faults import point
 from freshview.runtime.lease import lease
 
 FORMAT = 1
@@ -188,6 +189,7 @@ class Catalog:
             if self.file.exists() or not new:
                 self.load()
             yield
+            point("catalog.before_replace")
             held.check()
             entries = [_stored(entry) for entry in self._entries.values()]
             write_atomically(

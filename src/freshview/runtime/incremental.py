@@ -17,6 +17,7 @@ from freshview.algebra.relations import Changes, Relation, Scan
 from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import walk
 from freshview.errors import first_line
+from freshview.faults import point
 from freshview.planner.lookups import Probe, Probes
 from freshview.planner.lower import TableLeaf
 from freshview.planner.plan import (
@@ -141,7 +142,9 @@ class IncrementalRefresh:
         rows_in = sum(counts.values())
         if change is None:
             commit = run.commit(entry, consumed, vector, ADVANCED)
+            point("refresh.before_commit")
             version, _ = self.parts.tables.append(self.parts.catalog.path(entry), None, commit)
+            point("refresh.after_commit")
             spent = (time.perf_counter() - started) * 1000
             return ViewReport(
                 entry.name, ADVANCED, entry.technique, version, rows_in=rows_in, ms=spent
@@ -272,6 +275,7 @@ class IncrementalRefresh:
         vector: Mapping[str, SourceVersion],
         run: Refresh,
     ) -> int | None:
+        point("refresh.stage")
         match stage:
             case ReadChanges():
                 return None
@@ -357,7 +361,9 @@ class IncrementalRefresh:
         commit = run.commit(work.entry, consumed, vector, INCREMENTAL)
         key = [a.name for a in work.strategy.key]
         path = self.parts.catalog.path(work.entry)
+        point("refresh.before_commit")
         version, _ = self.parts.tables.apply(path, key, result.upserts, result.deletes, commit)
+        point("refresh.after_commit")
         run.handed[work.entry.name] = Handover(
             consumed.version, version, result.delta, work.release
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from freshview.algebra.traverse import scans
+from freshview.faults import point
 from freshview.planner.lower import TableLeaf, lower
 from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason
@@ -51,7 +52,9 @@ def recompute(
     path = parts.catalog.path(entry)
     few = fetched(parts, rows, vector, parts.tables.state(path))
     commit = run.commit(entry, consumed, vector, FULL)
+    point("refresh.before_commit")
     written = parts.tables.overwrite(path, few, commit)
+    point("refresh.after_commit")
     return _report(parts, entry, vector, written, reason, run, started)
 
 
@@ -66,7 +69,10 @@ def create(
     started = time.perf_counter()
     rows = stored_rows(parts, strategy, vector)
     path, commit = parts.catalog.path(entry), commit_of(entry, 1, vector, "created")
-    written = parts.tables.create(path, fetched(parts, rows, vector), commit=commit)
+    few = fetched(parts, rows, vector)
+    point("create.evaluated")
+    written = parts.tables.create(path, few, commit=commit)
+    point("create.written")
     reason = strategy.reason or Reason("CREATED", entry.name, "the view is new", "nothing")
     return _report(parts, entry, vector, written, reason, run, started)
 

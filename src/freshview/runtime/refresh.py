@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from freshview.errors import (
     ConcurrentWrite,
+    Crowded,
     FreshviewError,
     HistoryLost,
     NotFresh,
     NotIncremental,
     StaleCommit,
 )
+from freshview.faults import point
 from freshview.planner.plan import Limits
 from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason, reason_of
@@ -27,10 +28,10 @@ from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
 from freshview.runtime.recompute import create, recompute
 from freshview.runtime.report import UNCHANGED, Report, ViewReport
+from freshview.runtime.retries import attempts
 from freshview.runtime.view_graph import base_tables, refresh_order
 from freshview.storage.interface import Commit
 
-ATTEMPTS = 5
 VIEW_LEASE_S = 600.0
 
 ASKED_FOR_FULL = Reason(
@@ -90,16 +91,20 @@ class Refresher:
         If another refresher gets ahead of the pinned versions, everything is pinned anew.
         """
         names = None if names is None else tuple(names)
-        for _ in range(ATTEMPTS):
-            with suppress(Overtaken):
+        for last in attempts():
+            try:
                 return self._attempt(names, policy)
-        return self._attempt(names, policy)
+            except Overtaken as overtaken:
+                if last:
+                    raise Crowded(views=", ".join(names or ("all",))) from overtaken
+        raise AssertionError("the last attempt returns or raises")
 
     def _attempt(self, names: tuple[str, ...] | None, policy: Policy | None) -> Report:
         started = time.perf_counter()
         parts = self.parts
         order = refresh_order(parts.catalog, names)
         run = Refresh(self._pin(base_tables(parts.catalog, order)))
+        point("refresh.pinned")
         wanted = None if names is None else set(names)
         failures: dict[str, Exception] = {}
         stale: set[str] = set()
@@ -137,6 +142,7 @@ class Refresher:
             parts.catalog.add(entry)
         else:
             parts.catalog.replace(old, entry)
+        point("create.catalogued")
         run.reports.append(made)
         return self._recorded(run, started)
 
@@ -166,7 +172,9 @@ class Refresher:
             return Report(tuple(run.reports), _since(started), None)
         views = {report.view: report.version for report in run.reports}
         tables = {n: s.version for n, s in run.pinned.items() if n not in views}
+        point("refresh.before_epoch")
         epoch = self.parts.epochs.record(views, tables).number
+        point("refresh.before_log")
         self.parts.log.append(run.identity, changed, run.source_rows)
         return Report(tuple(run.reports), _since(started), epoch)
 
@@ -215,6 +223,7 @@ class Refresher:
         run.pinned[entry.name] = SourceVersion(
             report.version, parts.sources.state(entry.name, report.version).table_id
         )
+        point("refresh.between_views")
 
     def _unchanged(self, entry: ViewEntry, policy: Policy, run: Refresh) -> ViewReport | None:
         """The report of a view that has consumed the pinned versions, None if there is work."""

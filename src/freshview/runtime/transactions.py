@@ -1,9 +1,13 @@
 """Changes to several tables as one transaction, over a format that commits one table at a time.
 
-The rows are staged first, then an intent file names every table and the number its commit will
-have: from that moment the transaction happens. Each table is then written with that number, which
-makes writing it again harmless, and the intent is removed. Whoever finds an intent completes it
-before pinning versions, so a refresh never sees half a transaction. [B07] Definition 1.15.
+The rows are staged first, then an intent file names every table and its part: from that moment
+the transaction happens. Each part is then written by a commit that carries the transaction's
+identity and the next number of the table. Whoever finds an intent writes the parts that no commit
+has, and removes it, before pinning versions; so a refresh never sees half a transaction, and of two
+who complete it at once the number lets one through. [B07] Definition 1.15.
+
+The identity is the fence of the lease under which the transaction was made, so that a process that
+wakes up late touches only what is its own.
 """
 
 from __future__ import annotations
@@ -21,14 +25,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from freshview.errors import InvalidChanges, TransactionUnfinished, first_line
+from freshview.errors import (
+    ConcurrentWrite,
+    InvalidChanges,
+    StaleCommit,
+    TransactionUnfinished,
+    first_line,
+)
+from freshview.faults import point
 from freshview.runtime.catalog import write_atomically
-from freshview.runtime.lease import lease
+from freshview.runtime.lease import Lease, lease
+from freshview.runtime.retries import attempts
 from freshview.storage.choose import Tables
 from freshview.storage.consolidate import duplicate_count
 from freshview.storage.interface import Commit
 
 APPLICATION = "freshview:apply"
+Step = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,37 +63,41 @@ class Transactions:
 
     def __init__(self, root: Path, tables: Tables, path: Callable[[str], str]) -> None:
         self._folder = root / "_freshview" / "transactions"
-        self._intent = self._folder / "intent.json"
         self._tables = tables
         self._path = path
 
     def apply(self, changes: Mapping[str, TableChanges]) -> dict[str, int]:
         """Change the tables together; returns the version of each."""
         checked = {name: self._checked(name, change) for name, change in changes.items()}
-        with self.whole():
+        with self.whole() as held:
+            identity = f"{held.fence:012d}"
             steps = [
                 step
                 for name, rows in checked.items()
-                for step in self._staged(name, tuple(changes[name].key), rows)
+                for step in self._staged(identity, name, tuple(changes[name].key), rows)
             ]
+            point("transaction.staged")
             before = {name: self._tables.latest(self._path(name)) for name in changes}
-            write_atomically(self._intent, json.dumps(steps))
+            intent = self._folder / f"{identity}.intent.json"
+            held.check()
+            write_atomically(intent, json.dumps(steps))
+            point("transaction.intended")
             try:
-                self._complete()
+                self._complete(intent)
             except Exception as error:
                 names, reason = ", ".join(changes), first_line(error)
-                if not self._undone(steps, before):
-                    raise self._unfinished(names, reason) from error
+                if not self._undone(intent, steps, before):
+                    raise _unfinished(names, reason, intent) from error
                 raise InvalidChanges(table=names, reason=reason) from error
             return {name: self._tables.latest(self._path(name)) for name in changes}
 
     @contextmanager
-    def whole(self) -> Iterator[None]:
+    def whole(self) -> Iterator[Lease]:
         """While this is held, no transaction is half done."""
-        with lease(self._folder / "lease"):
-            if self._intent.exists():
-                self._recover()
-            yield
+        with lease(self._folder / "lease") as held:
+            for intent in sorted(self._folder.glob("*.intent.json")):
+                self._recover(intent)
+            yield held
 
     def _checked(self, name: str, change: TableChanges) -> dict[str, pa.Table]:
         """The rows of each kind of change in the table's types, or an error before any write."""
@@ -103,44 +120,54 @@ class Transactions:
         return present
 
     def _staged(
-        self, name: str, key: tuple[str, ...], rows: Mapping[str, pa.Table]
+        self, identity: str, name: str, key: tuple[str, ...], rows: Mapping[str, pa.Table]
     ) -> Iterator[dict[str, Any]]:
-        """The commits of one table, numbered, their rows on disk: by key first, then insertions."""
+        """The commits of one table, their rows on disk: those by key first, then insertions."""
         path = self._path(name)
-        number = self._tables.number(path, APPLICATION) or 0
+        after = self._tables.number(path, APPLICATION) or 0
+        files = {kind: f"{identity}.{name}.{kind}.parquet" for kind in rows}
         for kind, some in rows.items():
-            pq.write_table(some, self._file(name, kind))
-        for kinds in (("update", "delete"), ("insert",)):
-            present = [kind for kind in kinds if kind in rows]
+            pq.write_table(some, self._folder / files[kind])
+        for part, kinds in (("by key", ("update", "delete")), ("insert", ("insert",))):
+            present = {kind: files[kind] for kind in kinds if kind in rows}
             if present:
-                number += 1
-                yield {"table": name, "path": path, "number": number, "key": key, "kinds": present}
+                yield {
+                    "transaction": identity,
+                    "table": name,
+                    "part": part,
+                    "path": path,
+                    "after": after,
+                    "key": key,
+                    "files": present,
+                }
 
-    def _complete(self) -> None:
+    def _complete(self, intent: Path) -> None:
         """Write what the intent names and is not written yet, then forget the intent."""
-        steps = json.loads(self._intent.read_text())
+        steps = json.loads(intent.read_text())
         for step in steps:
             self._write(step)
-        self._forget(steps)
+            point("transaction.table_written")
+        self._forget(intent, steps)
+        point("transaction.complete")
 
-    def _forget(self, steps: Sequence[Mapping[str, Any]]) -> None:
-        self._intent.unlink()
+    def _forget(self, intent: Path, steps: Sequence[Step]) -> None:
+        intent.unlink(missing_ok=True)
         for step in steps:
-            for kind in step["kinds"]:
-                self._file(step["table"], kind).unlink(missing_ok=True)
+            for file in step["files"].values():
+                (self._folder / file).unlink(missing_ok=True)
 
-    def _recover(self) -> None:
+    def _recover(self, intent: Path) -> None:
         """Complete a transaction that was interrupted."""
         try:
-            self._complete()
+            self._complete(intent)
+        except FileNotFoundError:
+            if intent.exists():
+                raise
         except Exception as error:
-            tables = {step["table"] for step in json.loads(self._intent.read_text())}
-            raise self._unfinished(", ".join(sorted(tables)), first_line(error)) from error
+            tables = {step["table"] for step in json.loads(intent.read_text())}
+            raise _unfinished(", ".join(sorted(tables)), first_line(error), intent) from error
 
-    def _unfinished(self, tables: str, reason: str) -> TransactionUnfinished:
-        return TransactionUnfinished(tables=tables, reason=reason, file=str(self._intent))
-
-    def _undone(self, steps: Sequence[Mapping[str, Any]], before: Mapping[str, int]) -> bool:
+    def _undone(self, intent: Path, steps: Sequence[Step], before: Mapping[str, int]) -> bool:
         """Take back a transaction that a table refuses, such as by a CHECK constraint.
 
         A table that was written already is restored, which the views see as no change. If somebody
@@ -152,18 +179,36 @@ class Transactions:
                 return False
         for name in written:
             self._tables.spark.restore(self._path(name), before[name])
-        self._forget(steps)
+        self._forget(intent, steps)
         return True
 
-    def _is_written(self, step: Mapping[str, Any]) -> bool:
-        return (self._tables.number(step["path"], APPLICATION) or 0) >= int(step["number"])
+    def _is_written(self, step: Step) -> bool:
+        """Whether one of the table's commits since the transaction began is this part of it."""
+        path = step["path"]
+        for number in range(self._tables.number(path, APPLICATION) or 0, step["after"], -1):
+            found = self._tables.last_commit(path, APPLICATION, number)
+            if found is not None and found[1].metadata == _mark(step):
+                return True
+        return False
 
-    def _write(self, step: Mapping[str, Any]) -> None:
-        path, number, key = step["path"], step["number"], step["key"]
-        if self._is_written(step):
-            return
-        rows = {kind: pq.read_table(self._file(step["table"], kind)) for kind in step["kinds"]}
-        commit = Commit(APPLICATION, number)
+    def _write(self, step: Step) -> None:
+        """Write one table's part; others may write in between, so more than once."""
+        for last in attempts():
+            if self._is_written(step):
+                return
+            try:
+                self._write_now(step)
+            except (ConcurrentWrite, StaleCommit):
+                if last:
+                    raise
+            else:
+                return
+
+    def _write_now(self, step: Step) -> None:
+        path, key = step["path"], step["key"]
+        rows = {kind: pq.read_table(self._folder / file) for kind, file in step["files"].items()}
+        number = (self._tables.number(path, APPLICATION) or 0) + 1
+        commit = Commit(APPLICATION, number, _mark(step))
         if "insert" in rows:
             self._tables.append(path, rows["insert"], commit)
             return
@@ -172,8 +217,14 @@ class Transactions:
         updates = rows.get("update", schema.empty_table())
         self._tables.apply(path, key, updates, rows.get("delete", keys.empty_table()), commit)
 
-    def _file(self, name: str, kind: str) -> Path:
-        return self._folder / f"{name}.{kind}.parquet"
+
+def _mark(step: Step) -> dict[str, object]:
+    """What tells the commit of a step from all others of the table."""
+    return {"transaction": step["transaction"], "part": step["part"]}
+
+
+def _unfinished(tables: str, reason: str, intent: Path) -> TransactionUnfinished:
+    return TransactionUnfinished(tables=tables, reason=reason, file=str(intent))
 
 
 def _check_keys(table: str, key: Sequence[str], changes: Sequence[pa.Table]) -> None:

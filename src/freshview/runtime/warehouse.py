@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from freshview.errors import DefinitionChanged, UnknownEpoch
+from freshview.faults import point
 from freshview.frontend.catalyst import COPIED_SETTINGS
 from freshview.planner.plan import Limits
 from freshview.planner.strategy import Strategy, Technique
@@ -177,6 +178,7 @@ class Warehouse:
         self.catalog.load()
         entry = self.catalog.view(name)
         self.catalog.remove(name)
+        point("drop.catalogued")
         self._forget(entry)
 
     def set_policy(self, name: str, policy: Policy | str) -> None:

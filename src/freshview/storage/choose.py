@@ -128,9 +128,11 @@ class Tables:
         """The number of an application's newest commit."""
         return self._logged(lambda storage: storage.number(path, application))
 
-    def last_commit(self, path: str, application: str) -> tuple[int, Commit] | None:
-        """The newest commit of an application."""
-        return self._logged(lambda storage: storage.last_commit(path, application))
+    def last_commit(
+        self, path: str, application: str, number: int | None = None
+    ) -> tuple[int, Commit] | None:
+        """The newest commit of an application, or the one with a number."""
+        return self._logged(lambda storage: storage.last_commit(path, application, number))
 
     def _logged(self, ask: Callable[[Storage], Answer]) -> Answer:
         """What the log alone answers: native, unless it cannot even open the table."""

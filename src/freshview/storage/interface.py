@@ -214,9 +214,12 @@ class Storage(Protocol):
         """The number of an application's newest commit, which survives any log cleanup."""
         ...
 
-    def last_commit(self, path: str, application: str) -> tuple[int, Commit] | None:
+    def last_commit(
+        self, path: str, application: str, number: int | None = None
+    ) -> tuple[int, Commit] | None:
         """The newest (version, commit) of an application, None when it never wrote here.
 
+        With a number the commit that has it, None when that was not written yet.
         The transaction number survives checkpoints, the metadata only as long as the commit's JSON
         file: HistoryLost when the number is known but its metadata is gone.
         """

@@ -205,12 +205,18 @@ class MemoryStorage:
         ]
         return numbers[-1] if numbers else None
 
-    def last_commit(self, path: str, application: str) -> tuple[int, Commit] | None:
+    def last_commit(
+        self, path: str, application: str, number: int | None = None
+    ) -> tuple[int, Commit] | None:
         """See `Storage.last_commit`."""
         table = self._table(path)
         for version in range(len(table.versions) - 1, -1, -1):
             commit = table.versions[version].commit
-            if commit is not None and commit.application == application:
+            if (
+                commit is not None
+                and commit.application == application
+                and number in (None, commit.number)
+            ):
                 if version < table.first:
                     raise HistoryLost(
                         path=path, after=version, upto=self.latest(path), reason="cleaned"

@@ -268,14 +268,17 @@ class NativeStorage:
             found: int | None = table.transaction_version(application)
         return found
 
-    def last_commit(self, path: str, application: str) -> tuple[int, Commit] | None:
+    def last_commit(
+        self, path: str, application: str, number: int | None = None
+    ) -> tuple[int, Commit] | None:
         """See `Storage.last_commit`."""
         with self._handles.newest(path) as table:
-            number = table.transaction_version(application)
+            last = table.transaction_version(application)
             newest, store = table.version(), filesystem(path, table)
-        if number is None:
+        if last is None or last < (number or 0):
             return None
-        return find_commit(path, partial(read_commit, store), newest, application, number)
+        wanted = last if number is None else number
+        return find_commit(path, partial(read_commit, store), newest, application, wanted)
 
     def _write(
         self,

@@ -228,13 +228,16 @@ class SparkStorage:
         """See `Storage.number`."""
         return self._newest(path).transaction(application)
 
-    def last_commit(self, path: str, application: str) -> tuple[int, Commit] | None:
+    def last_commit(
+        self, path: str, application: str, number: int | None = None
+    ) -> tuple[int, Commit] | None:
         """See `Storage.last_commit`."""
         snapshot = self._newest(path)
-        number = snapshot.transaction(application)
-        if number is None:
+        last = snapshot.transaction(application)
+        if last is None or last < (number or 0):
             return None
-        return find_commit(path, partial(self._commit, path), snapshot.version, application, number)
+        wanted = last if number is None else number
+        return find_commit(path, partial(self._commit, path), snapshot.version, application, wanted)
 
     def _commit(self, path: str, version: int) -> LogCommit:
         return parsed_commit(version, self._logs.commit_lines(path, version))
