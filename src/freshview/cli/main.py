@@ -18,6 +18,7 @@ from freshview.cli.refresh import refresh
 from freshview.cli.register import register
 from freshview.cli.sql import sql
 from freshview.cli.status import status
+from freshview.cli.vacuum import vacuum
 
 # Plain help is read as well in a file as on a terminal, and needs a tenth of a second less.
 app = typer.Typer(
@@ -58,7 +59,7 @@ def freshview(
     """  # noqa: D301 (the marks are Click's: they keep the lines as they are)
 
 
-for command in (init, demo, register, sql, refresh, explain, status, check, bench):
+for command in (init, demo, register, sql, refresh, explain, status, check, vacuum, bench):
     app.command()(command)
 
 

@@ -44,6 +44,7 @@ from freshview.runtime.sources import Sources
 from freshview.runtime.statements import run_statement
 from freshview.runtime.status import ViewStatus, status_of
 from freshview.runtime.transactions import TableChanges, Transactions
+from freshview.runtime.vacuum import DEFAULT_HOURS, Leftover, leftovers
 from freshview.storage.choose import Limits as StorageLimits
 from freshview.storage.choose import Tables
 from freshview.storage.interface import picked
@@ -231,6 +232,15 @@ class Warehouse:
                 count = repair(self.parts, entry, strategy, now, held)
             return replace(result, repaired=count)
 
+    def vacuum(self, hours: float = DEFAULT_HOURS, *, remove: bool = False) -> list[Leftover]:
+        """What nobody needs and is older than so many hours: listed, or removed."""
+        self.catalog.load()
+        found = list(leftovers(self.catalog, hours))
+        if remove:
+            for leftover in found:
+                leftover.remove()
+        return found
+
     def explain(self, name: str) -> Explanation:
         """How a view is kept and what the next refresh would do."""
         self.catalog.load()
@@ -282,7 +292,9 @@ class Warehouse:
             try:
                 report = self._refresher.create(entry, strategy, old)
             except BaseException:
-                self._forget(entry)
+                self.catalog.load()
+                if entry not in self.catalog.views():
+                    self._forget(entry)
                 raise
         if old is not None:
             self._forget(old)
