@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 POINTS = (
-    "catalog.before_replace",
+    "catalog.before_upgrade",
+    "catalog.upgrading",
+    "catalog.before_write",
     "create.evaluated",
     "create.written",
     "create.catalogued",
+    "create_table.written",
     "drop.catalogued",
     "refresh.pinned",
     "refresh.stage",
@@ -22,7 +25,9 @@ POINTS = (
     "refresh.before_epoch",
     "refresh.before_log",
     "transaction.staged",
+    "transaction.checked",
     "transaction.intended",
+    "transaction.before_write",
     "transaction.table_written",
     "transaction.complete",
 )

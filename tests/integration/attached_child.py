@@ -1,8 +1,9 @@
 """A process of its own that works on the Spark of the one that started it, to be killed or paused.
 
-``python attached_child.py PATH ACTION POINT NUMBER SIGNAL`` opens the warehouse and does ACTION; when
-it comes to the fault point POINT for the NUMBERth time it sends itself SIGNAL. It starts in a second
-or two, because the JVM is there already, and a Spark job that it has begun goes on without it.
+``python attached_child.py PATH ACTION POINT NUMBER SIGNAL [EXPIRES]`` opens the warehouse and does
+ACTION; when it comes to the fault point POINT for the NUMBERth time it sends itself SIGNAL. Its leases
+expire after EXPIRES seconds. It starts in a second or two, because the JVM is there already, and a
+Spark job that it has begun goes on without it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from freshview import faults
+from freshview.errors import FreshviewError
+from freshview.runtime import lease
 from freshview.runtime.transactions import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 
@@ -65,7 +68,9 @@ def act(warehouse: Warehouse, action: str) -> None:
 
 
 def main() -> None:
-    path, action, point, number, sent = sys.argv[1:]
+    path, action, point, number, sent, *expires = sys.argv[1:]
+    if expires:
+        lease.EXPIRES_S = float(expires[0])
     met = 0
 
     def handler(name: str) -> None:
@@ -78,8 +83,12 @@ def main() -> None:
 
     warehouse = open_warehouse(path, attached_session(), create=False)
     faults.install(handler)
-    act(warehouse, action)
-    sys.stdout.write("done\n")
+    try:
+        act(warehouse, action)
+    except FreshviewError as error:
+        sys.stdout.write(f"{error.code}\n")
+    else:
+        sys.stdout.write("done\n")
 
 
 if __name__ == "__main__":

@@ -27,9 +27,7 @@ from freshview.errors import (
 )
 from freshview.planner.cost import Costs
 from freshview.runtime.explanation import Explanation
-from freshview.runtime.refresh import Refresher
 from freshview.runtime.report import ADVANCED, FULL, INCREMENTAL, UNCHANGED
-from freshview.runtime.transactions import Transactions
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from freshview.storage.choose import Limits as StorageLimits
 from freshview.storage.native import NativeStorage
@@ -290,35 +288,6 @@ def test_epochs_keep_views_that_agree(shop: fv.Warehouse) -> None:
         shop.read("totals", epoch=999)
 
 
-def test_an_interrupted_transaction_is_completed_before_anything_is_pinned(
-    shop: fv.Warehouse,
-) -> None:
-    shop.create_view("totals", TOTALS, policy="INCREMENTAL")
-    changes = {
-        "orders": fv.TableChanges(insert=[{"id": 7, "city": "Bern", "note": ""}]),
-        "lines": fv.TableChanges(insert=[{"id": 7, "price": Decimal("5.00")}]),
-    }
-    write, written = Transactions._write, []
-
-    def crash_at_the_second(self: Transactions, step: object) -> None:
-        if written:
-            raise KeyboardInterrupt
-        written.append(step)
-        write(self, step)  # type: ignore[arg-type]
-
-    with (
-        patch.object(Transactions, "_write", crash_at_the_second),
-        pytest.raises(KeyboardInterrupt),
-    ):
-        shop.apply(changes)
-    assert shop.table("orders").count() == 4
-    assert shop.table("lines").count() == 3
-    fv.open(shop.root, shop.spark).refresh()
-    assert shop.table("orders").count() == 4
-    assert shop.table("lines").count() == 4
-    assert ("Bern", 1, Decimal("5.00")) in rows(shop.read("totals"))
-
-
 def test_bad_changes_write_nothing(shop: fv.Warehouse) -> None:
     before = shop.parts.sources.latest("orders")
     for bad in (
@@ -445,25 +414,3 @@ def test_nothing_changed_runs_no_spark_job(shop: fv.Warehouse) -> None:
     before = max(tracker.getJobIdsForGroup(None), default=-1)
     assert [view.mode for view in shop.refresh().views] == [UNCHANGED]
     assert max(tracker.getJobIdsForGroup(None), default=-1) == before
-
-
-def test_a_refresher_that_is_overtaken_pins_again(shop: fv.Warehouse) -> None:
-    shop.create_view("totals", TOTALS, policy="INCREMENTAL")
-    shop.apply({"lines": fv.TableChanges(insert=[{"id": 1, "price": Decimal("1.00")}])})
-    other = fv.open(shop.root, shop.spark)
-    pin = Refresher._pin
-    raced = []
-
-    def overtaken(self: Refresher, names: object) -> object:
-        pinned = pin(self, names)  # type: ignore[arg-type]
-        if not raced:
-            raced.append(True)
-            shop.apply({"lines": fv.TableChanges(insert=[{"id": 1, "price": Decimal("2.00")}])})
-            other.refresh()
-        return pinned
-
-    with patch.object(Refresher, "_pin", overtaken):
-        report = shop.refresh()
-    assert report["totals"].mode == UNCHANGED
-    assert shop.check("totals").ok
-    assert ("Oslo", 4, Decimal("6.00")) in rows(shop.read("totals"))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
 
+from freshview import faults
 from freshview.errors import (
     InvalidName,
     NameTaken,
@@ -15,8 +18,9 @@ from freshview.errors import (
     WarehouseMissing,
     WarehouseTooNew,
 )
-from freshview.runtime.catalog import Catalog, Policy, TableEntry, ViewEntry
-from freshview.runtime.epochs import Epochs
+from freshview.runtime.catalog import FORMAT, Catalog, Policy, TableEntry, ViewEntry
+from freshview.runtime.commit import SourceVersion
+from freshview.runtime.epochs import Epochs, OldNews
 from freshview.runtime.view_graph import base_tables, refresh_order
 
 
@@ -83,7 +87,7 @@ def test_a_folder_without_catalog_and_a_later_format_are_refused(tmp_path: Path)
     with pytest.raises(WarehouseMissing):
         Catalog(tmp_path / "no").load()
     catalog = catalog_with(tmp_path)
-    catalog.file.write_text(json.dumps({"format": 99, "entries": []}))
+    catalog.marker.write_text(json.dumps({"format": 99, "entries": []}))
     with pytest.raises(WarehouseTooNew):
         Catalog(tmp_path).load()
 
@@ -91,20 +95,131 @@ def test_a_folder_without_catalog_and_a_later_format_are_refused(tmp_path: Path)
 def test_order_of_a_refresh(tmp_path: Path) -> None:
     catalog = catalog_with(
         tmp_path, TableEntry("t", "x"), TableEntry("u", "x"),
-        view("c", "b", "u"), view("b", "a"), view("a", "t"), view("other", "u"),
+        view("c", "u"), view("b", "t"), view("a", "t"), view("other", "u"),
     )  # fmt: skip
+    catalog.replace(catalog.view("b"), view("b", "a"))
+    catalog.replace(catalog.view("c"), view("c", "b", "u"))
     names = [entry.name for entry in refresh_order(catalog)]
     assert names.index("a") < names.index("b") < names.index("c")
     assert [entry.name for entry in refresh_order(catalog, ["b"])] == ["a", "b"]
     assert set(base_tables(catalog, refresh_order(catalog, ["c"]))) == {"t", "u"}
 
 
+def version(number: int, table: str = "one") -> SourceVersion:
+    return SourceVersion(number, table)
+
+
 def test_epochs_are_numbered_and_read_back(tmp_path: Path) -> None:
     epochs = Epochs(tmp_path)
-    assert epochs.latest() is None
-    assert epochs.record({"v": 3}, {"t": 7}).number == 1
-    assert epochs.record({"v": 4}, {"t": 8}).number == 2
-    latest = epochs.latest()
-    assert latest is not None
-    assert (latest.views, latest.tables) == ({"v": 4}, {"t": 8})
+    assert epochs.newest() is None
+    assert epochs.record({"v": version(3)}, {"t": version(7)}).number == 1
+    assert epochs.record({"v": version(4)}, {"t": version(8)}).number == 2
+    newest = epochs.newest()
+    assert newest is not None
+    assert (newest.get("v"), newest.get("t")) == (version(4), version(8))
+    assert newest.get("w") is None
     assert epochs.read(9) is None
+
+
+def test_the_newest_epoch_of_some_views_has_all_of_them(tmp_path: Path) -> None:
+    epochs = Epochs(tmp_path)
+    epochs.record({"v": version(3), "w": version(1)}, {})
+    epochs.record({"v": version(4)}, {})
+    both, one = epochs.newest(["v", "w"]), epochs.newest(["v"])
+    assert both is not None
+    assert one is not None
+    assert (both.number, one.number) == (1, 2)
+    assert epochs.newest(["v", "x"]) is None
+
+
+def test_time_does_not_go_back_from_epoch_to_epoch(tmp_path: Path) -> None:
+    epochs = Epochs(tmp_path)
+    seen = epochs.record({"v": version(3)}, {}).number
+    epochs.record({"v": version(5), "w": version(9)}, {})
+    epochs.record({"w": version(10)}, {})
+    for old in (version(4), version(7, "another table of that name")):
+        with pytest.raises(OldNews) as caught:
+            epochs.record({"v": old}, {}, seen)
+        assert caught.value.newer.number == 2
+    assert epochs.numbers() == [1, 2, 3]
+    assert epochs.record({"v": version(5), "x": version(1)}, {}, seen).number == 4
+
+
+def test_two_that_record_at_once_get_two_numbers(tmp_path: Path) -> None:
+    def record(number: int) -> None:
+        for _ in range(20):
+            Epochs(tmp_path).record({f"v{number}": version(1)}, {})
+
+    threads = [threading.Thread(target=record, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Epochs(tmp_path).numbers() == list(range(1, 81))
+
+
+def test_changes_made_at_once_are_all_kept(tmp_path: Path) -> None:
+    catalog_with(tmp_path)
+
+    def add(number: int) -> None:
+        mine = Catalog.create(tmp_path)
+        for place in range(10):
+            mine.add(TableEntry(f"t{number}_{place}", "x"))
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    again = Catalog.create(tmp_path)
+    assert {entry.name for entry in again} == {f"t{n}_{p}" for n in range(3) for p in range(10)}
+    assert len(list((tmp_path / "_freshview" / "catalog").glob("*.json"))) <= 22
+
+
+def test_a_process_that_wakes_up_late_overwrites_nothing(tmp_path: Path) -> None:
+    late, quick = catalog_with(tmp_path), Catalog.create(tmp_path)
+
+    def others(name: str) -> None:
+        if name == "catalog.before_write" and "quick" not in quick:
+            quick.add(TableEntry("quick", "x"))
+
+    faults.install(others)
+    try:
+        late.add(TableEntry("late", "x"))
+    finally:
+        faults.install(None)
+    assert {entry.name for entry in Catalog.create(tmp_path)} == {"late", "quick"}
+
+
+def test_a_view_is_not_put_over_sources_that_are_gone(tmp_path: Path) -> None:
+    catalog = catalog_with(tmp_path, TableEntry("t", "x"))
+    Catalog.create(tmp_path).remove("t")
+    with pytest.raises(UnknownName):
+        catalog.add(view("v", "t"))
+    assert list(Catalog.create(tmp_path)) == []
+
+
+@pytest.mark.parametrize("point", ["catalog.before_upgrade", "catalog.upgrading"])
+def test_an_interrupted_upgrade_is_undone_or_completed(tmp_path: Path, point: str) -> None:
+    """Format 1 was one file; a freshview that knows only that must not write to it afterwards."""
+    marker = catalog_with(tmp_path, TableEntry("t", "x"), view("v", "t")).marker
+    states = tmp_path / "_freshview" / "catalog"
+    newest = json.loads(max(states.glob("*.json")).read_text())
+    shutil.rmtree(states)
+    marker.write_text(json.dumps({**newest, "format": 1}))
+
+    def die(name: str) -> None:
+        if name == point:
+            raise KeyboardInterrupt
+
+    faults.install(die)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Catalog.create(tmp_path)
+    finally:
+        faults.install(None)
+    assert json.loads(marker.read_text())["format"] == (1 if "before" in point else FORMAT)
+    assert Catalog.create(tmp_path).view("v") == view("v", "t")
+    assert json.loads(marker.read_text())["format"] == FORMAT
+    Catalog.create(tmp_path).remove("v")
+    assert [entry.name for entry in Catalog.create(tmp_path)] == ["t"]

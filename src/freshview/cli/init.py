@@ -22,7 +22,7 @@ def init(
     """
     with failures(as_json):
         root = path.absolute()
-        new = not Catalog(root).file.exists()
+        new = not Catalog(root).exists()
         Catalog.create(root)
     if as_json:
         succeed(path=str(root), created=new)

@@ -22,7 +22,7 @@ class TableExists(FreshviewError):
     code = "TABLE_EXISTS"
     what_template = "a Delta table is already at {path}."
     why_template = "creating never replaces"
-    do_template = "overwrite it, or choose another path"
+    do_template = "register it, overwrite it, or choose another path"
 
 
 @final

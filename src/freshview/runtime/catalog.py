@@ -1,7 +1,9 @@
 """The catalog of a warehouse: which tables are registered, which views are defined and how.
 
-One JSON file, replaced as a whole under a lock, so that a reader sees the old or the new catalog
-and a crash leaves one of them. Definitions are SQL text or the name of a Python function.
+Each state of it is a JSON file with the next number, linked into place whole (`numbered_files.py`):
+a reader sees the old or the new catalog, a crash leaves one of them, and of two who change it at
+once the second finds its number taken and begins again from the newer state. Definitions are SQL
+text or the name of a Python function.
 """
 
 from __future__ import annotations
@@ -9,14 +11,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from freshview.errors import (
+    Busy,
     InvalidName,
     NameTaken,
     UnknownName,
@@ -25,9 +27,11 @@ from freshview.errors import (
     WarehouseTooNew,
 )
 from freshview.faults import point
-from freshview.runtime.lease import lease
+from freshview.runtime.numbered_files import NumberedFiles
+from freshview.runtime.retries import attempts
 
-FORMAT = 1
+FORMAT = 2
+_STATES_KEPT = 20
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
@@ -85,39 +89,73 @@ Entry = TableEntry | ViewEntry
 
 
 class Catalog:
-    """The entries by name, and the file they live in."""
+    """The entries by name, and the files they live in."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.file = root / "_freshview" / "catalog.json"
+        self.folder = root / "_freshview"
+        self.marker = self.folder / "catalog.json"
+        """Format 1 kept everything in this one file; now it tells an older freshview to stop."""
+        self._states = NumberedFiles(self.folder / "catalog")
         self._entries: dict[str, Entry] = {}
-        self._stamp: tuple[int, int] | None = None
+        self._number = 0
 
     @classmethod
     def create(cls, root: Path) -> Catalog:
         """An empty catalog in a new or existing folder; an existing catalog stays."""
         catalog = cls(root)
-        if not catalog.file.exists():
-            catalog.file.parent.mkdir(parents=True, exist_ok=True)
-            with catalog._changing(new=True):
-                pass
+        if not catalog.exists():
+            catalog.folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(catalog.marker, _text({}))
         catalog.load()
         return catalog
 
+    def exists(self) -> bool:
+        return self.marker.exists()
+
     def load(self) -> None:
-        """Read the file if it changed since it was last read."""
+        """Read the newest state, if it is not the one that is known."""
+        if self._number == 0:
+            self._check_marker()
+        numbers = self._states.numbers()
+        while numbers:
+            if numbers[-1] == self._number:
+                return
+            text = self._states.read(numbers[-1])
+            if text is not None:
+                self._entries, self._number = self._parsed(text), numbers[-1]
+                return
+            numbers = self._states.numbers()  # others changed it so often that this one is gone
+        self._upgrade()
+
+    def _upgrade(self) -> None:
+        """Make the one file of format 1, or of a warehouse that was just begun, the first state.
+
+        The marker changes first, so that an older freshview writes no more to what is copied. A
+        crash before that leaves format 1, a crash after it is made up for by whoever comes next.
+        """
+        text = self._check_marker()
+        entries = self._parsed(text)
+        if json.loads(text)["format"] < FORMAT:
+            point("catalog.before_upgrade")
+            write_atomically(self.marker, _text(entries))
+        point("catalog.upgrading")
+        self._states.write(1, _text(entries))
+        self.load()
+
+    def _check_marker(self) -> str:
+        """The text of the file that makes the folder a warehouse, if this version can work on it."""
         try:
-            status = self.file.stat()
+            text = self.marker.read_text()
         except FileNotFoundError:
             raise WarehouseMissing(path=str(self.root)) from None
-        stamp = (status.st_mtime_ns, status.st_ino)
-        if stamp == self._stamp:
-            return
-        stored = json.loads(self.file.read_text())
-        if stored["format"] > FORMAT:
-            raise WarehouseTooNew(path=str(self.root), found=stored["format"], known=FORMAT)
-        self._entries = {entry["name"]: _entry(entry) for entry in stored["entries"]}
-        self._stamp = stamp
+        found = json.loads(text)["format"]
+        if found > FORMAT:
+            raise WarehouseTooNew(path=str(self.root), found=found, known=FORMAT)
+        return text
+
+    def _parsed(self, text: str) -> dict[str, Entry]:
+        return {entry["name"]: _entry(entry) for entry in json.loads(text)["entries"]}
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries.values())
@@ -154,10 +192,14 @@ class Catalog:
         return tuple(view.name for view in self.views() if name in view.sources)
 
     def add(self, entry: Entry) -> None:
-        with self._changing():
-            check_name(entry.name)
+        """Put in an entry whose name is free and whose sources are there."""
+        check_name(entry.name)
+
+        def change() -> None:
             self.check_free(entry.name)
-            self._entries[entry.name] = entry
+            self._put(entry)
+
+        self._change(change)
 
     def check_free(self, name: str) -> None:
         """Names differ by more than case, because Spark's do."""
@@ -166,37 +208,58 @@ class Catalog:
 
     def replace(self, old: ViewEntry, new: ViewEntry) -> None:
         """Put another view of the same name in place of one that nobody reads."""
-        with self._changing():
-            readers = self.readers(old.name)
-            if readers:
-                raise ViewInUse(name=old.name, readers=", ".join(readers))
-            self._entries[new.name] = new
+
+        def change() -> None:
+            if self.view(old.name).id != old.id:
+                raise NameTaken(name=old.name)
+            self._check_unread(old.name)
+            self._put(new)
+
+        self._change(change)
 
     def set_policy(self, name: str, policy: Policy) -> None:
-        with self._changing():
+        def change() -> None:
             self._entries[name] = replace(self.view(name), policy=policy)
 
+        self._change(change)
+
     def remove(self, name: str) -> None:
-        with self._changing():
-            readers = self.readers(name)
-            if readers:
-                raise ViewInUse(name=name, readers=", ".join(readers))
+        """Take out a table or view that nobody reads."""
+
+        def change() -> None:
+            self.get(name)
+            self._check_unread(name)
             del self._entries[name]
 
-    @contextmanager
-    def _changing(self, *, new: bool = False) -> Iterator[None]:
-        with lease(self.file.parent / "leases" / "catalog") as held:
-            if self.file.exists() or not new:
+        self._change(change)
+
+    def _put(self, entry: Entry) -> None:
+        for source in entry.sources if isinstance(entry, ViewEntry) else ():
+            self.get(source)
+        self._entries[entry.name] = entry
+
+    def _check_unread(self, name: str) -> None:
+        readers = self.readers(name)
+        if readers:
+            raise ViewInUse(name=name, readers=", ".join(readers))
+
+    def _change(self, change: Callable[[], None]) -> None:
+        """Change the newest state and write the next one, again if another process was faster."""
+        for last in attempts():
+            self.load()
+            try:
+                change()
+                point("catalog.before_write")
+                written = self._states.write(self._number + 1, _text(self._entries))
+                before = self._number
+            finally:
+                self._number = 0
                 self.load()
-            yield
-            point("catalog.before_replace")
-            held.check()
-            entries = [_stored(entry) for entry in self._entries.values()]
-            write_atomically(
-                self.file, json.dumps({"format": FORMAT, "entries": entries}, indent=1)
-            )
-            self._stamp = None
-        self.load()
+            if written:
+                self._states.forget_before(before - _STATES_KEPT)
+                return
+            if last:
+                raise Busy(file=str(self._states.folder), seconds=0)
 
 
 def check_name(name: str) -> None:
@@ -213,6 +276,11 @@ def write_atomically(file: Path, text: str) -> None:
         out.flush()
         os.fsync(out.fileno())
     temporary.replace(file)
+
+
+def _text(entries: dict[str, Entry]) -> str:
+    stored = [_stored(entry) for entry in entries.values()]
+    return json.dumps({"format": FORMAT, "entries": stored}, indent=1)
 
 
 def _stored(entry: Entry) -> dict[str, Any]:

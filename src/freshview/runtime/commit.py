@@ -44,14 +44,10 @@ def commit_of(
     mode: str,
     fence: int = 0,
 ) -> Commit:
-    vector = {
-        name: {"version": source.version, "table": source.table_id}
-        for name, source in sources.items()
-    }
     metadata: dict[str, object] = {
         "view": entry.name,
         "mode": mode,
-        "sources": vector,
+        "sources": stored_versions(sources),
         "fence": fence,
     }
     return Commit(entry.application, number, metadata)
@@ -59,7 +55,17 @@ def commit_of(
 
 def consumed_of(version: int, commit: Commit) -> Consumed:
     stored: Any = commit.metadata["sources"]
-    sources = {
-        name: SourceVersion(source["version"], source["table"]) for name, source in stored.items()
+    return Consumed(version, commit.number, parsed_versions(stored))
+
+
+def stored_versions(vector: Mapping[str, SourceVersion]) -> dict[str, dict[str, object]]:
+    """A version vector as JSON."""
+    return {
+        name: {"version": source.version, "table": source.table_id}
+        for name, source in vector.items()
     }
-    return Consumed(version, commit.number, sources)
+
+
+def parsed_versions(stored: Mapping[str, Any]) -> dict[str, SourceVersion]:
+    """A version vector from JSON."""
+    return {name: SourceVersion(held["version"], held["table"]) for name, held in stored.items()}

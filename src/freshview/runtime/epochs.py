@@ -1,17 +1,20 @@
 """Epochs: after a refresh, one record says which version of each view belongs together.
 
-An epoch is a JSON file with the next number, linked into place whole. Two refreshers that end at
-once write two epochs; each names versions that were committed before it.
+An epoch is a JSON file with the next number (`numbered_files.py`). Two refreshers that end at once
+write two epochs; each names versions that were committed before it. Time never goes back from one
+epoch to the next: a refresher that others have overtaken meanwhile records none.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from freshview.runtime.commit import SourceVersion, parsed_versions, stored_versions
+from freshview.runtime.numbered_files import NumberedFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,48 +23,77 @@ class Epoch:
 
     number: int
     time: str
-    views: Mapping[str, int]
-    tables: Mapping[str, int]
+    views: Mapping[str, SourceVersion]
+    tables: Mapping[str, SourceVersion]
+
+    def get(self, name: str) -> SourceVersion | None:
+        """The version of a view or table that belongs to this epoch, None if it has none."""
+        return self.views.get(name) or self.tables.get(name)
+
+
+class OldNews(Exception):
+    """An epoch that was recorded meanwhile has later versions."""
+
+    def __init__(self, newer: Epoch) -> None:
+        super().__init__(f"epoch {newer.number} is newer")
+        self.newer = newer
 
 
 class Epochs:
     """The epochs of a warehouse."""
 
     def __init__(self, root: Path) -> None:
-        self.folder = root / "_freshview" / "epochs"
+        self._files = NumberedFiles(root / "_freshview" / "epochs")
 
     def numbers(self) -> list[int]:
-        return sorted(int(file.stem) for file in self.folder.glob("*.json"))
+        return self._files.numbers()
 
-    def latest(self) -> Epoch | None:
-        numbers = self.numbers()
-        return self.read(numbers[-1]) if numbers else None
+    def last_number(self) -> int:
+        """The number of the newest epoch, 0 before the first."""
+        return max(self.numbers(), default=0)
+
+    def newest(self, names: Iterable[str] = ()) -> Epoch | None:
+        """The newest epoch that has all these views and tables."""
+        wanted = set(names)
+        for number in reversed(self.numbers()):
+            epoch = self.read(number)
+            if epoch is not None and all(epoch.get(name) for name in wanted):
+                return epoch
+        return None
 
     def read(self, number: int) -> Epoch | None:
-        try:
-            stored = json.loads(self._file(number).read_text())
-        except FileNotFoundError:
+        text = self._files.read(number)
+        if text is None:
             return None
-        return Epoch(number, stored["time"], stored["views"], stored["tables"])
+        stored = json.loads(text)
+        views, tables = (parsed_versions(stored[kind]) for kind in ("views", "tables"))
+        return Epoch(number, stored["time"], views, tables)
 
-    def record(self, views: Mapping[str, int], tables: Mapping[str, int]) -> Epoch:
-        """Write the next epoch; if another writer takes the number, take the one after it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        text = json.dumps({"time": now, "views": dict(views), "tables": dict(tables)})
-        temporary = self.folder / f".{os.getpid()}.tmp"
-        temporary.write_text(text)
-        try:
-            number = (self.numbers() or [0])[-1] + 1
-            while True:
-                try:
-                    os.link(temporary, self._file(number))
-                except FileExistsError:
-                    number += 1
-                else:
-                    return Epoch(number, now, views, tables)
-        finally:
-            temporary.unlink()
+    def record(
+        self,
+        views: Mapping[str, SourceVersion],
+        tables: Mapping[str, SourceVersion],
+        after: int = 0,
+    ) -> Epoch:
+        """Write the next epoch; if another writer takes the number, the one after it.
 
-    def _file(self, number: int) -> Path:
-        return self.folder / f"{number:012d}.json"
+        ``after`` is the newest epoch from before these versions were pinned. One that was recorded
+        since may be newer: OldNews if one of its views is, and then nothing is written.
+        """
+        known = after
+        while True:
+            for number in [number for number in self.numbers() if number > known]:
+                other = self.read(number)
+                if other is not None and any(_later(other, v, mine) for v, mine in views.items()):
+                    raise OldNews(other)
+                known = number
+            now = datetime.now(UTC).isoformat(timespec="milliseconds")
+            stored = {"views": stored_versions(views), "tables": stored_versions(tables)}
+            if self._files.write(known + 1, json.dumps({"time": now, **stored})):
+                return Epoch(known + 1, now, views, tables)
+
+
+def _later(epoch: Epoch, view: str, mine: SourceVersion) -> bool:
+    """Whether an epoch has a view at a later version, or another one of that name."""
+    its = epoch.views.get(view)
+    return its is not None and (its.table_id != mine.table_id or its.version > mine.version)

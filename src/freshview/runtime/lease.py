@@ -38,8 +38,12 @@ _GIVEN_BACK = 0
 class Lease:
     """A lease that is held, until it is given back or lost."""
 
-    def __init__(self, folder: Path, fence: int, descriptor: int, expires_s: float) -> None:
+    def __init__(
+        self, folder: Path, fence: int, descriptor: int, expires_s: float, expired: bool
+    ) -> None:
         self.folder, self.fence = folder, fence
+        self.expired = expired
+        """Whether the one before was neither given back nor its holder dead: it may wake up yet."""
         self.expires_s = expires_s
         self._descriptor = descriptor
         self._beaten = time.monotonic()
@@ -48,10 +52,18 @@ class Lease:
 
     def check(self) -> None:
         """Raise LeaseLost if somebody else may have taken over; to be asked before each write."""
+        if self.is_lost():
+            raise self.loss()
+
+    def loss(self) -> LeaseLost:
+        """The error of a holder that comes too late."""
+        return LeaseLost(subject=self.folder.name, fence=self.fence, seconds=self.expires_s)
+
+    def is_lost(self) -> bool:
+        """Whether somebody else may have taken over."""
         self.beat()
-        if self._lost or _highest(self.folder) != self.fence:
-            self._lost = True
-            raise LeaseLost(subject=self.folder.name, fence=self.fence, seconds=self.expires_s)
+        self._lost = self._lost or _highest(self.folder) > self.fence
+        return self._lost
 
     def beat(self) -> None:
         """Tell those who wait that the holder lives; too late is lost for good."""
@@ -73,8 +85,9 @@ class Lease:
 
 
 @contextmanager
-def lease(folder: Path, *, wait_s: float = 60.0, expires_s: float = EXPIRES_S) -> Iterator[Lease]:
+def lease(folder: Path, *, wait_s: float = 60.0, expires_s: float | None = None) -> Iterator[Lease]:
     """Hold the lease of a folder while the block runs; wait for it at most ``wait_s`` seconds."""
+    expires_s = EXPIRES_S if expires_s is None else expires_s
     held = _taken(folder, wait_s, expires_s)
     ended = threading.Event()
 
@@ -108,8 +121,9 @@ def _taken(folder: Path, wait_s: float, expires_s: float) -> Lease:
         now = time.monotonic()
         if (fence, beat) != seen:
             seen, since = (fence, beat), now
-        if beat == _GIVEN_BACK or _holder_is_dead(folder, fence) or now - since > expires_s:
-            taken = _linked(folder, fence + 1, expires_s)
+        free = beat == _GIVEN_BACK or _holder_is_dead(folder, fence)
+        if free or now - since > expires_s:
+            taken = _linked(folder, fence + 1, expires_s, expired=not free)
             if taken is not None:
                 return taken
         elif now - started > wait_s:
@@ -119,7 +133,7 @@ def _taken(folder: Path, wait_s: float, expires_s: float) -> Lease:
             time.sleep(_PAUSE_S * random.uniform(0.5, 1.5))  # noqa: S311 (no secret)
 
 
-def _linked(folder: Path, fence: int, expires_s: float) -> Lease | None:
+def _linked(folder: Path, fence: int, expires_s: float, *, expired: bool) -> Lease | None:
     """The lease with this fence, None if somebody else has it. Locked before it can be seen."""
     temporary = folder / f".{uuid.uuid4().hex}.tmp"
     descriptor = os.open(temporary, os.O_CREAT | os.O_RDWR | os.O_TRUNC, 0o644)
@@ -136,7 +150,7 @@ def _linked(folder: Path, fence: int, expires_s: float) -> Lease | None:
     for older in _numbers(folder):
         if older < fence:
             _file(folder, older).unlink(missing_ok=True)
-    return Lease(folder, fence, descriptor, expires_s)
+    return Lease(folder, fence, descriptor, expires_s, expired)
 
 
 def _beat(folder: Path, fence: int) -> int:

@@ -22,6 +22,7 @@ from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason, reason_of
 from freshview.runtime.catalog import Policy, ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion, consumed_of
+from freshview.runtime.epochs import OldNews
 from freshview.runtime.incremental import Handover, IncrementalRefresh, Preferred
 from freshview.runtime.lease import Lease, lease, view_lease
 from freshview.runtime.parts import Parts
@@ -47,6 +48,8 @@ class Refresh:
     """One refresh: the pinned versions, and what refreshed views hand to those above them."""
 
     pinned: dict[str, SourceVersion]
+    after: int = 0
+    """The newest epoch from before the versions were pinned."""
     handed: dict[str, Handover] = field(default_factory=dict)
     reports: list[ViewReport] = field(default_factory=list)
     source_rows: dict[str, int] = field(default_factory=dict)
@@ -103,29 +106,40 @@ class Refresher:
         started = time.perf_counter()
         parts = self.parts
         order = refresh_order(parts.catalog, names)
-        run = Refresh(self._pin(base_tables(parts.catalog, order)))
-        point("refresh.pinned")
+        run = self._pinned_run(base_tables(parts.catalog, order))
         wanted = None if names is None else set(names)
         failures: dict[str, Exception] = {}
         stale: set[str] = set()
-        with progress(f"refreshing {len(order)} views", total=len(order)) as bar:
-            for entry in order:
-                bar.describe(f"refreshing {entry.name}")
-                chosen = policy if wanted is None or entry.name in wanted else None
-                if stale & set(entry.sources):
-                    stale.add(entry.name)
-                    continue
-                try:
-                    self._view(entry, chosen or entry.policy, run)
-                except Overtaken:
-                    raise
-                except Exception as error:
-                    failures[entry.name] = error
-                    stale.add(entry.name)
-                bar.advance()
-        if failures:
-            raise self._failed(run, failures, stale)
-        return self._recorded(run, started)
+        try:
+            with progress(f"refreshing {len(order)} views", total=len(order)) as bar:
+                for entry in order:
+                    bar.describe(f"refreshing {entry.name}")
+                    chosen = policy if wanted is None or entry.name in wanted else None
+                    if stale & set(entry.sources):
+                        stale.add(entry.name)
+                        continue
+                    try:
+                        self._view(entry, chosen or entry.policy, run)
+                    except Overtaken:
+                        raise
+                    except Exception as error:
+                        if not self._is_dropped(entry):
+                            failures[entry.name] = error
+                        stale.add(entry.name)
+                    bar.advance()
+            if failures:
+                raise self._failed(run, failures, stale)
+            return self._recorded(run, started)
+        except Overtaken:
+            self._log(run)
+            raise
+        finally:
+            run.release()
+
+    def _is_dropped(self, entry: ViewEntry) -> bool:
+        """Whether somebody has dropped or replaced the view meanwhile."""
+        self.parts.catalog.load()
+        return entry.id not in {view.id for view in self.parts.catalog.views()}
 
     def create(self, entry: ViewEntry, strategy: Strategy, old: ViewEntry | None) -> Report:
         """Compute a new view over views and tables that agree, and put it into the catalog."""
@@ -133,18 +147,22 @@ class Refresher:
         parts = self.parts
         below = refresh_order(parts.catalog, entry.sources)
         names = dict.fromkeys((*base_tables(parts.catalog, [*below, entry]),))
-        run = Refresh(self._pin(names))
-        for view in below:
-            self._view(view, view.policy, run)
-        vector = {name: run.pinned[name] for name in entry.sources}
-        made = create(parts, entry, strategy, vector, run)
-        if old is None:
-            parts.catalog.add(entry)
-        else:
-            parts.catalog.replace(old, entry)
-        point("create.catalogued")
-        run.reports.append(made)
-        return self._recorded(run, started)
+        run = self._pinned_run(names)
+        try:
+            for view in below:
+                self._view(view, view.policy, run)
+            vector = {name: run.pinned[name] for name in entry.sources}
+            made = create(parts, entry, strategy, vector, run)
+            if old is None:
+                parts.catalog.add(entry)
+            else:
+                parts.catalog.replace(old, entry)
+            point("create.catalogued")
+            run.reports.append(made)
+            run.pinned[entry.name] = self.pinned(entry.name, made.version)
+            return self._recorded(run, started)
+        finally:
+            run.release()
 
     def _failed(
         self, run: Refresh, failures: Mapping[str, Exception], stale: set[str]
@@ -153,7 +171,6 @@ class Refresher:
 
         There is no epoch: the views that failed do not agree with the others.
         """
-        run.release()
         self._log_failures(run, failures)
         (name, first), *others = failures.items()
         first.add_note(f"The view {name} was not refreshed.")
@@ -166,17 +183,25 @@ class Refresher:
 
     def _recorded(self, run: Refresh, started: float) -> Report:
         """The epoch and the log of a refresh that changed something."""
-        run.release()
-        changed = [report for report in run.reports if report.mode != UNCHANGED]
-        if not changed:
+        if all(report.mode == UNCHANGED for report in run.reports):
             return Report(tuple(run.reports), _since(started), None)
-        views = {report.view: report.version for report in run.reports}
-        tables = {n: s.version for n, s in run.pinned.items() if n not in views}
+        views = {report.view: run.pinned[report.view] for report in run.reports}
+        tables = {n: source for n, source in run.pinned.items() if n not in views}
         point("refresh.before_epoch")
-        epoch = self.parts.epochs.record(views, tables).number
+        try:
+            epoch = self.parts.epochs.record(views, tables, run.after)
+        except OldNews as old:
+            epoch = old.newer
+            if views.keys() - epoch.views.keys():
+                raise Overtaken from old
         point("refresh.before_log")
-        self.parts.log.append(run.identity, changed, run.source_rows)
-        return Report(tuple(run.reports), _since(started), epoch)
+        self._log(run)
+        return Report(tuple(run.reports), _since(started), epoch.number)
+
+    def _log(self, run: Refresh) -> None:
+        changed = [report for report in run.reports if report.mode != UNCHANGED]
+        if changed:
+            self.parts.log.append(run.identity, changed, run.source_rows)
 
     def consumed(self, entry: ViewEntry) -> Consumed:
         """What a view has consumed, by its own last commit."""
@@ -202,14 +227,18 @@ class Refresher:
             if consumed.sources[name].version != version
         }
 
-    def _pin(self, names: Iterable[str]) -> dict[str, SourceVersion]:
+    def _pinned_run(self, names: Iterable[str]) -> Refresh:
         """One version vector for the whole refresh, at whole transactions only."""
+        after = self.parts.epochs.last_number()
         with self.parts.transactions.whole():
-            return {name: self.pinned(name) for name in names}
+            run = Refresh({name: self.pinned(name) for name in names}, after)
+        point("refresh.pinned")
+        return run
 
-    def pinned(self, name: str) -> SourceVersion:
-        """The newest version of a source."""
-        version = self.parts.sources.latest(name)
+    def pinned(self, name: str, version: int | None = None) -> SourceVersion:
+        """A version of a source, the newest one unless told."""
+        if version is None:
+            version = self.parts.sources.latest(name)
         return SourceVersion(version, self.parts.sources.state(name, version).table_id)
 
     def _view(self, entry: ViewEntry, policy: Policy, run: Refresh) -> None:
@@ -218,11 +247,13 @@ class Refresher:
         if report is None:
             with lease(view_lease(parts.root, entry.name), wait_s=VIEW_LEASE_S) as held:
                 run.lease = held
-                report = self._unchanged(entry, policy, run) or self._changed(entry, policy, run)
+                try:
+                    report = self._unchanged(entry, policy, run)
+                    report = report or self._changed(entry, policy, run)
+                except (StaleCommit, ConcurrentWrite) as raced:
+                    raise Overtaken from raced
         run.reports.append(report)
-        run.pinned[entry.name] = SourceVersion(
-            report.version, parts.sources.state(entry.name, report.version).table_id
-        )
+        run.pinned[entry.name] = self.pinned(entry.name, report.version)
         point("refresh.between_views")
 
     def _unchanged(self, entry: ViewEntry, policy: Policy, run: Refresh) -> ViewReport | None:
@@ -255,8 +286,6 @@ class Refresher:
                 reason = reason_of(lost)
             except Preferred as preferred:
                 reason = preferred.reason
-            except (StaleCommit, ConcurrentWrite) as raced:
-                raise Overtaken from raced
         if policy is Policy.STRICT:
             raise NotIncremental(name=entry.name, reason=reason.code, why=reason.why, do=reason.do)
         return recompute(self.parts, entry, strategy, consumed, vector, reason, run)

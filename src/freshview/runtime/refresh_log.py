@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freshview.errors import TableExists
 from freshview.planner.cost import LastRecompute
 from freshview.runtime.report import FULL, ViewReport
 from freshview.storage.native import NativeStorage
@@ -76,7 +78,8 @@ class RefreshLog:
         ]
         table = pa.Table.from_pylist(rows, SCHEMA)
         if not self._storage.exists(self._path):
-            self._storage.create(self._path, SCHEMA)
+            with suppress(TableExists):  # another process was faster
+                self._storage.create(self._path, SCHEMA)
         self._storage.append(self._path, table, None)
         last = self.recomputes()
         for report in reports:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pandas as pd
 import pyarrow as pa
@@ -33,8 +33,8 @@ from freshview.errors import (
     first_line,
 )
 from freshview.faults import point
-from freshview.runtime.catalog import write_atomically
 from freshview.runtime.lease import Lease, lease
+from freshview.runtime.numbered_files import link_whole
 from freshview.runtime.retries import attempts
 from freshview.storage.choose import Tables
 from freshview.storage.consolidate import duplicate_count
@@ -42,6 +42,7 @@ from freshview.storage.interface import Commit
 
 APPLICATION = "freshview:apply"
 Step = Mapping[str, Any]
+_NEVER = "[]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Transactions:
         """Change the tables together; returns the version of each."""
         checked = {name: self._checked(name, change) for name, change in changes.items()}
         with self.whole() as held:
-            identity = f"{held.fence:012d}"
+            identity, lost = _identity(held.fence), False
             steps = [
                 step
                 for name, rows in checked.items()
@@ -78,26 +79,50 @@ class Transactions:
             ]
             point("transaction.staged")
             before = {name: self._tables.latest(self._path(name)) for name in changes}
-            intent = self._folder / f"{identity}.intent.json"
+            intent = self._intent(held.fence)
             held.check()
-            write_atomically(intent, json.dumps(steps))
+            point("transaction.checked")
+            if not link_whole(intent, json.dumps(steps)):
+                raise held.loss()
             point("transaction.intended")
             try:
-                self._complete(intent)
+                self._complete(intent, steps)
             except Exception as error:
-                names, reason = ", ".join(changes), first_line(error)
-                if not self._undone(intent, steps, before):
-                    raise _unfinished(names, reason, intent) from error
-                raise InvalidChanges(table=names, reason=reason) from error
-            return {name: self._tables.latest(self._path(name)) for name in changes}
+                lost = held.is_lost() or not intent.exists()
+                if not lost:
+                    self._take_back(intent, steps, before, error)
+        if lost:
+            # Whoever has the lease now completes the transaction: it was not ours to take back.
+            self.recover()
+        return {name: self._tables.latest(self._path(name)) for name in changes}
+
+    def recover(self) -> None:
+        """Complete what interrupted processes have begun."""
+        if self._intents():
+            with self.whole():
+                pass
 
     @contextmanager
     def whole(self) -> Iterator[Lease]:
         """While this is held, no transaction is half done."""
         with lease(self._folder / "lease") as held:
-            for intent in sorted(self._folder.glob("*.intent.json")):
+            if held.expired:
+                link_whole(self._intent(held.fence - 1), _NEVER)
+            for intent in self._intents():
                 self._recover(intent)
             yield held
+
+    def _intent(self, fence: int) -> Path:
+        """The intent of whoever has the lease with this fence.
+
+        One that says never stands for a holder that was paused: it cannot intend anything later.
+        """
+        return self._folder / f"{_identity(fence)}.intent.json"
+
+    def _intents(self) -> list[Path]:
+        """Those that are to be completed."""
+        found = sorted(self._folder.glob("*.intent.json"))
+        return [file for file in found if _size(file) > len(_NEVER)]
 
     def _checked(self, name: str, change: TableChanges) -> dict[str, pa.Table]:
         """The rows of each kind of change in the table's types, or an error before any write."""
@@ -124,7 +149,7 @@ class Transactions:
     ) -> Iterator[dict[str, Any]]:
         """The commits of one table, their rows on disk: those by key first, then insertions."""
         path = self._path(name)
-        after = self._tables.number(path, APPLICATION) or 0
+        after = self._number(path)
         files = {kind: f"{identity}.{name}.{kind}.parquet" for kind in rows}
         for kind, some in rows.items():
             pq.write_table(some, self._folder / files[kind])
@@ -141,9 +166,8 @@ class Transactions:
                     "files": present,
                 }
 
-    def _complete(self, intent: Path) -> None:
+    def _complete(self, intent: Path, steps: Sequence[Step]) -> None:
         """Write what the intent names and is not written yet, then forget the intent."""
-        steps = json.loads(intent.read_text())
         for step in steps:
             self._write(step)
             point("transaction.table_written")
@@ -159,13 +183,24 @@ class Transactions:
     def _recover(self, intent: Path) -> None:
         """Complete a transaction that was interrupted."""
         try:
-            self._complete(intent)
+            steps = json.loads(intent.read_text())
         except FileNotFoundError:
-            if intent.exists():
-                raise
+            return  # its own process, thought to be dead, has just completed it
+        try:
+            self._complete(intent, steps)
         except Exception as error:
-            tables = {step["table"] for step in json.loads(intent.read_text())}
-            raise _unfinished(", ".join(sorted(tables)), first_line(error), intent) from error
+            if not intent.exists():
+                return
+            tables = ", ".join(sorted({step["table"] for step in steps}))
+            raise _unfinished(tables, first_line(error), intent) from error
+
+    def _take_back(
+        self, intent: Path, steps: Sequence[Step], before: Mapping[str, int], error: Exception
+    ) -> NoReturn:
+        names, reason = ", ".join(before), first_line(error)
+        if not self._undone(intent, steps, before):
+            raise _unfinished(names, reason, intent) from error
+        raise InvalidChanges(table=names, reason=reason) from error
 
     def _undone(self, intent: Path, steps: Sequence[Step], before: Mapping[str, int]) -> bool:
         """Take back a transaction that a table refuses, such as by a CHECK constraint.
@@ -182,33 +217,42 @@ class Transactions:
         self._forget(intent, steps)
         return True
 
-    def _is_written(self, step: Step) -> bool:
+    def _is_written(self, step: Step, upto: int | None = None) -> bool:
         """Whether one of the table's commits since the transaction began is this part of it."""
         path = step["path"]
-        for number in range(self._tables.number(path, APPLICATION) or 0, step["after"], -1):
+        last = self._number(path) if upto is None else upto
+        for number in range(last, step["after"], -1):
             found = self._tables.last_commit(path, APPLICATION, number)
             if found is not None and found[1].metadata == _mark(step):
                 return True
         return False
 
+    def _number(self, path: str) -> int:
+        return self._tables.number(path, APPLICATION) or 0
+
     def _write(self, step: Step) -> None:
-        """Write one table's part; others may write in between, so more than once."""
+        """Write one table's part; others may write in between, so more than once.
+
+        The number is read before the commits are looked through, and the write is refused if it is
+        no longer the last: so nobody can have written the part between the look and the write.
+        """
         for last in attempts():
-            if self._is_written(step):
+            number = self._number(step["path"])
+            if self._is_written(step, number):
                 return
+            point("transaction.before_write")
             try:
-                self._write_now(step)
+                self._write_after(step, number)
             except (ConcurrentWrite, StaleCommit):
                 if last:
                     raise
             else:
                 return
 
-    def _write_now(self, step: Step) -> None:
+    def _write_after(self, step: Step, number: int) -> None:
         path, key = step["path"], step["key"]
         rows = {kind: pq.read_table(self._folder / file) for kind, file in step["files"].items()}
-        number = (self._tables.number(path, APPLICATION) or 0) + 1
-        commit = Commit(APPLICATION, number, _mark(step))
+        commit = Commit(APPLICATION, number + 1, _mark(step))
         if "insert" in rows:
             self._tables.append(path, rows["insert"], commit)
             return
@@ -216,6 +260,17 @@ class Transactions:
         keys = pa.schema([schema.field(column) for column in key])
         updates = rows.get("update", schema.empty_table())
         self._tables.apply(path, key, updates, rows.get("delete", keys.empty_table()), commit)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _identity(fence: int) -> str:
+    return f"{fence:012d}"
 
 
 def _mark(step: Step) -> dict[str, object]:

@@ -51,7 +51,7 @@ def leftovers(catalog: Catalog, hours: float = DEFAULT_HOURS) -> Iterator[Leftov
             yield Leftover(UNFINISHED_VIEW, folder, _size(folder))
     for path in views:
         yield from _old_files(path, hours, before)
-    state = catalog.file.parent
+    state = catalog.folder
     intended = {file.name.split(".")[0] for file in state.glob("transactions/*.intent.json")}
     for file in state.glob("transactions/*.parquet"):
         if file.name.split(".")[0] not in intended and _newest(file) < before:

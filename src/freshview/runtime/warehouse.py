@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from freshview.errors import DefinitionChanged, UnknownEpoch
+from freshview.errors import (
+    DefinitionChanged,
+    TableMissing,
+    TransactionUnfinished,
+    UnknownEpoch,
+)
 from freshview.faults import point
 from freshview.frontend.catalyst import COPIED_SETTINGS
 from freshview.planner.plan import Limits
@@ -36,7 +42,7 @@ from freshview.runtime.lease import lease, view_lease
 from freshview.runtime.named_tables import session_with
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
-from freshview.runtime.refresh import Refresher
+from freshview.runtime.refresh import VIEW_LEASE_S, Refresher
 from freshview.runtime.refresh_log import RefreshLog
 from freshview.runtime.report import Report
 from freshview.runtime.session import spark_session
@@ -114,13 +120,18 @@ class Warehouse:
         """Write rows (Arrow, pandas, Spark or a schema) as a new table of the warehouse."""
         check_name(name)
         path = self.root / "tables" / name
-        if isinstance(rows, DataFrame):
-            self.parts.tables.spark.create(str(path), rows, partition_by=tuple(partition_by))
-        else:
-            if not isinstance(rows, pa.Table | pa.Schema):
-                rows = pa.Table.from_pandas(rows, preserve_index=False)
-            self.parts.tables.native.create(str(path), rows, partition_by=tuple(partition_by))
-        self.register(name, path)
+        parts = tuple(partition_by)
+        with lease(view_lease(self.root, name)):
+            self.catalog.load()
+            self.catalog.check_free(name)
+            if isinstance(rows, DataFrame):
+                self.parts.tables.spark.create(str(path), rows, partition_by=parts)
+            else:
+                if not isinstance(rows, pa.Table | pa.Schema):
+                    rows = pa.Table.from_pandas(rows, preserve_index=False)
+                self.parts.tables.native.create(str(path), rows, partition_by=parts)
+            point("create_table.written")
+            self.register(name, path)
 
     def table(self, name: str) -> DataFrame:
         """A table or view as a DataFrame; inside a view's function, what the definition reads."""
@@ -175,12 +186,15 @@ class Warehouse:
         return function
 
     def drop_view(self, name: str) -> None:
-        """Forget a view and remove its content."""
+        """Forget a view and remove its content, once nobody is refreshing it."""
         self.catalog.load()
-        entry = self.catalog.view(name)
-        self.catalog.remove(name)
-        point("drop.catalogued")
-        self._forget(entry)
+        self.catalog.view(name)
+        with lease(view_lease(self.root, name), wait_s=VIEW_LEASE_S):
+            self.catalog.load()
+            entry = self.catalog.view(name)
+            self.catalog.remove(name)
+            point("drop.catalogued")
+            self._forget(entry)
 
     def set_policy(self, name: str, policy: Policy | str) -> None:
         self.catalog.load()
@@ -202,11 +216,19 @@ class Warehouse:
         if epoch is None:
             return self.parts.sources.read(name, self.parts.sources.latest(name))
         found = self.parts.epochs.read(epoch)
-        versions = {} if found is None else {**found.tables, **found.views}
-        if name not in versions:
+        pinned = None if found is None else found.get(name)
+        if pinned is None or self._refresher.pinned(name, pinned.version) != pinned:
             known = ", ".join(map(str, self.parts.epochs.numbers())) or "none"
             raise UnknownEpoch(epoch=epoch, name=name, known=known)
-        return self.parts.sources.read(name, versions[name])
+        return self.parts.sources.read(name, pinned.version)
+
+    def epoch(self, *names: str) -> int | None:
+        """The newest epoch that has these views and tables: to read several that agree."""
+        self.catalog.load()
+        for name in names:
+            self.catalog.get(name)
+        found = self.parts.epochs.newest(names)
+        return None if found is None else found.number
 
     def check(
         self, name: str, *, sample: float | None = None, repair_groups: bool = False
@@ -291,13 +313,17 @@ class Warehouse:
         with progress(f"computing {name}"):
             try:
                 report = self._refresher.create(entry, strategy, old)
-            except BaseException:
+            except BaseException as problem:
                 self.catalog.load()
                 if entry not in self.catalog.views():
                     self._forget(entry)
+                if isinstance(problem, TableMissing):
+                    for source in entry.sources:
+                        self.catalog.get(source)  # the better error, if one was dropped meanwhile
                 raise
         if old is not None:
-            self._forget(old)
+            with lease(view_lease(self.root, name), wait_s=VIEW_LEASE_S):
+                self._forget(old)
         return report
 
     def _same_definition(
@@ -343,7 +369,14 @@ def _location(spark: SparkSession, table: str) -> str:
 def open_warehouse(
     path: str | Path, spark: SparkSession | None = None, *, create: bool = True
 ) -> Warehouse:
-    """Open a warehouse folder, making it one if it is none yet and ``create`` allows it."""
+    """Open a warehouse folder, making it one if it is none yet and ``create`` allows it.
+
+    A transaction that was interrupted is completed, as far as its tables allow it; if they do not,
+    the next refresh says so.
+    """
     if create:
         Catalog.create(Path(path).absolute())
-    return Warehouse(path, spark)
+    warehouse = Warehouse(path, spark)
+    with suppress(TransactionUnfinished):
+        warehouse.parts.transactions.recover()
+    return warehouse

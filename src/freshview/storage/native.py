@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, Schema, write_deltalake
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from freshview.errors import (
     ConcurrentWrite,
@@ -191,27 +191,32 @@ class NativeStorage:
         self._handles.forget(path)
         settings = dict(properties or {})
         _check_creation(path, rows_or_schema, partition_by, settings)
-        if isinstance(rows_or_schema, pa.Schema):
-            DeltaTable.create(
-                path,
-                cast("Any", nullable_schema(rows_or_schema)),
-                partition_by=list(partition_by),
-                configuration=settings,
-                storage_options=self._options,
-                commit_properties=commit_properties(commit),
-                raise_if_key_not_exists=False,
-            )
-        else:
-            rows = to_arrow(rows_or_schema)
-            write_deltalake(
-                path,
-                rows.cast(nullable_schema(rows.schema)),
-                writer_properties=writer_properties(nullable_schema(rows.schema)),
-                partition_by=list(partition_by) or None,
-                configuration=settings,
-                storage_options=self._options,
-                commit_properties=commit_properties(commit),
-            )
+        try:
+            if isinstance(rows_or_schema, pa.Schema):
+                DeltaTable.create(
+                    path,
+                    cast("Any", nullable_schema(rows_or_schema)),
+                    partition_by=list(partition_by),
+                    configuration=settings,
+                    storage_options=self._options,
+                    commit_properties=commit_properties(commit),
+                    raise_if_key_not_exists=False,
+                )
+            else:
+                rows = to_arrow(rows_or_schema)
+                write_deltalake(
+                    path,
+                    rows.cast(nullable_schema(rows.schema)),
+                    writer_properties=writer_properties(nullable_schema(rows.schema)),
+                    partition_by=list(partition_by) or None,
+                    configuration=settings,
+                    storage_options=self._options,
+                    commit_properties=commit_properties(commit),
+                )
+        except DeltaError as problem:
+            if self.exists(path):  # another process was faster
+                raise TableExists(path=path) from problem
+            raise
         return self.latest(path)
 
     def overwrite(self, path: str, rows: Rows, commit: Commit | None) -> int:

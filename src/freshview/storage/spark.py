@@ -50,6 +50,8 @@ _APPLICATION = "spark.databricks.delta.write.txnAppId"
 _NUMBER = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
+_WRITING = threading.Lock()
+"""Transaction and metadata are settings of a session that several may share: one write at a time."""
 
 
 class SparkStorage:
@@ -60,8 +62,6 @@ class SparkStorage:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._logs = DeltaLogs(spark)
-        # Transaction and metadata are settings of the session, so one write at a time.
-        self._writing = threading.Lock()
 
     def exists(self, path: str) -> bool:
         """See `Storage.exists`."""
@@ -248,7 +248,7 @@ class SparkStorage:
         Spark skips a transaction number it has seen without a word, so the number is compared
         before, and afterwards the commit is looked for by a mark that only this write carries.
         """
-        with self._writing:
+        with _WRITING:
             newest = self._logs.newest(path)
             before = -1 if newest is None else newest.version
             if commit is not None and newest is not None:

@@ -1,0 +1,1 @@
+"""Long runs under fire, and a checker apart from the engine. `make soak` runs them."""

@@ -1,0 +1,254 @@
+"""A checker apart from the engine: every committed version of every view against plain Spark.
+
+It knows the files of a warehouse and none of freshview's code. A view's definition is run by Spark
+over the versions that a commit names, read by Delta's time travel, and compared with what that
+commit left in the view's table, as bags and both ways. Then the bookkeeping: numbers rise one by
+one, no data changes without named versions, the versions that one view and one epoch rest on agree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's users know)
+
+from soak.delta_history import LogEntry, history
+
+WRONG = "wrong"
+LOST = "lost"
+TWICE = "twice"
+UNNAMED = "without versions"
+MIXED = "mixed versions"
+BACKWARDS = "back in time"
+KINDS = (WRONG, LOST, TWICE, UNNAMED, MIXED, BACKWARDS)
+
+_COUNT = "__count"
+_SIGN = "__sign"
+_AT_ONCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that must not be."""
+
+    kind: str
+    where: str
+    what: str
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What was looked at, and what was found."""
+
+    versions: int = 0
+    epochs: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    def count(self, kind: str) -> int:
+        return sum(finding.kind == kind for finding in self.findings)
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{kind} {self.count(kind)}" for kind in KINDS)
+        lines = [f"{self.versions} view versions and {self.epochs} epochs checked: {counts}"]
+        lines += [f"  {f.kind}: {f.where}: {f.what}" for f in self.findings[:20]]
+        return "\n".join(lines)
+
+
+class Checker:
+    """Checks the history of a warehouse whose refreshers have stopped."""
+
+    def __init__(
+        self, root: Path, spark: SparkSession, progress: Callable[[str], object] = lambda _: None
+    ) -> None:
+        self.root, self.spark, self.progress = root, spark, progress
+        newest = max((root / "_freshview" / "catalog").glob("*.json"))
+        entries = json.loads(newest.read_text())["entries"]
+        self.entries: dict[str, dict[str, Any]] = {entry["name"]: entry for entry in entries}
+        self._histories: dict[str, list[LogEntry]] = {}
+
+    @cached_property
+    def views(self) -> list[str]:
+        return [name for name, entry in self.entries.items() if entry["kind"] == "view"]
+
+    def run(self) -> Verdict:
+        """Check every version of every view and every epoch."""
+        verdict = Verdict()
+        for view in self.views:
+            commits = self.history(view)
+            verdict.findings += self._bookkeeping(view, commits)
+            verdict.findings += self._contents(view, commits)
+            verdict.versions += len(commits)
+            self.progress(f"{view}: {len(commits)} versions")
+        epochs = sorted((self.root / "_freshview" / "epochs").glob("*.json"))
+        verdict.findings += self._epochs(epochs)
+        verdict.epochs = len(epochs)
+        return verdict
+
+    def path(self, name: str) -> Path:
+        return self.root / self.entries[name]["path"]
+
+    def history(self, name: str) -> list[LogEntry]:
+        if name not in self._histories:
+            self._histories[name] = history(self.path(name))
+        return self._histories[name]
+
+    # Contents
+
+    def _contents(self, view: str, commits: Sequence[LogEntry]) -> Iterator[Finding]:
+        """Each version against the definition over the sources it names."""
+        named = [commit for commit in commits if commit.sources is not None]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for finding in pool.map(lambda pair: self._content(view, *pair), _pairs(named)):
+                if finding is not None:
+                    yield finding
+            quiet = [c for c in commits if c.sources is None and not c.changes_data and c.version]
+            for commit in quiet:
+                before = self.stored(view, commit.version - 1)
+                if _differing(before, self.stored(view, commit.version)):
+                    yield Finding(WRONG, f"{view}@{commit.version}", "changed without saying so")
+
+    def _content(self, view: str, before: LogEntry | None, commit: LogEntry) -> Finding | None:
+        assert commit.sources is not None
+        actual, expected = self.stored(view, commit.version), self.defined(view, commit.sources)
+        differing = _differing(expected, actual)
+        if not differing:
+            return None
+        kind = WRONG
+        if before is not None and before.sources is not None:
+            kind = _likely(self.defined(view, before.sources), expected, actual)
+        shown = "; ".join(f"{copies:+d} × {row}" for row, copies in list(differing.items())[:3])
+        where = f"{view}@{commit.version} over {_vector(commit.sources)}"
+        return Finding(kind, where, f"definition minus view is {shown}")
+
+    def defined(self, view: str, sources: Mapping[str, tuple[int, str]]) -> DataFrame:
+        """The view's definition over versions of its sources, by Spark alone."""
+        entry, session = self.entries[view], self.spark.newSession()
+        for name, value in entry["settings"].items():
+            session.conf.set(name, value)
+        for name, (version, _) in sources.items():
+            known = entry["source_columns"][name]
+            rows = self.rows(name, version, session)
+            rows.select([c for c in rows.columns if c in known]).createOrReplaceTempView(name)
+        return session.sql(entry["sql"])
+
+    def stored(self, view: str, version: int) -> DataFrame:
+        return self.rows(view, version, self.spark)
+
+    def rows(self, name: str, version: int, session: SparkSession) -> DataFrame:
+        """A table at a version, or what a view's table stands for at a version."""
+        reader = session.read.format("delta").option("versionAsOf", version)
+        held = reader.load(str(self.path(name)))
+        entry = self.entries[name]
+        if entry["kind"] == "table":
+            return held
+        if entry["counted"]:
+            each = F.explode(F.sequence(F.lit(1), F.col(_COUNT).cast("int")))
+            held = held.select("*", each.alias("__copy"))
+        return held.select(entry["columns"])
+
+    # Bookkeeping
+
+    def _bookkeeping(self, view: str, commits: Sequence[LogEntry]) -> Iterator[Finding]:
+        last_number, last_sources = 0, {}
+        for commit in commits:
+            where = f"{view}@{commit.version}"
+            if commit.sources is None or commit.number is None:
+                if commit.changes_data or commit.named is not None:
+                    yield Finding(UNNAMED, where, "rows changed, and no versions are named")
+                continue
+            if commit.number != last_number + 1:
+                kind = TWICE if commit.number <= last_number else LOST
+                yield Finding(kind, where, f"commit {commit.number} follows {last_number}")
+            last_number = commit.number
+            for name, (version, table) in commit.sources.items():
+                before = last_sources.get(name)
+                if before is not None and before[1] == table and before[0] > version:
+                    yield Finding(BACKWARDS, where, f"{name} {before[0]} → {version}")
+            last_sources = commit.sources
+            yield from self._agreement(where, self.base(view, commit.version))
+
+    def base(self, name: str, version: int) -> dict[str, set[tuple[int, str]]]:
+        """The base versions that a version of a table or view rests on, by every way down."""
+        commits = self.history(name)
+        if self.entries[name]["kind"] == "table":
+            return {name: {(version, commits[version].table)}}
+        found: dict[str, set[tuple[int, str]]] = {}
+        sources = next(c.sources for c in reversed(commits[: version + 1]) if c.sources)
+        for source, (at, table) in sources.items():
+            below = {source: {(at, table)}}
+            if self.entries[source]["kind"] == "view":
+                below = self.base(source, at)
+            for base, versions in below.items():
+                found.setdefault(base, set()).update(versions)
+        return found
+
+    def _agreement(self, where: str, base: Mapping[str, set[tuple[int, str]]]) -> Iterator[Finding]:
+        for name, versions in base.items():
+            if len(versions) > 1:
+                yield Finding(MIXED, where, f"{name} at {sorted(v for v, _ in versions)}")
+
+    def _epochs(self, files: Sequence[Path]) -> Iterator[Finding]:
+        """The views of an epoch rest on its tables and on no other versions of them."""
+        last: dict[str, int] = {}
+        for file in files:
+            epoch, where = json.loads(file.read_text()), f"epoch {int(file.stem)}"
+            found = {
+                name: {(held["version"], held["table"])} for name, held in epoch["tables"].items()
+            }
+            for view, held in epoch["views"].items():
+                if view not in self.entries or held["version"] >= len(self.history(view)):
+                    yield Finding(UNNAMED, where, f"{view} has no version {held['version']}")
+                    continue
+                if held["version"] < last.get(view, 0):
+                    yield Finding(BACKWARDS, where, f"{view} {last[view]} → {held['version']}")
+                last[view] = held["version"]
+                for name, versions in self.base(view, held["version"]).items():
+                    found.setdefault(name, set()).update(versions)
+            yield from self._agreement(where, found)
+
+
+def _pairs(commits: Sequence[LogEntry]) -> list[tuple[LogEntry | None, LogEntry]]:
+    return list(zip([None, *commits[:-1]], commits, strict=True))
+
+
+def _vector(sources: Mapping[str, tuple[int, str]]) -> str:
+    return ", ".join(f"{name} {version}" for name, (version, _) in sources.items())
+
+
+def _differing(expected: DataFrame, actual: DataFrame) -> dict[tuple[object, ...], int]:
+    """Rows with the copies that ``expected`` has more than ``actual``, less if negative."""
+    signed = expected.select("*", F.lit(1).alias(_SIGN)).unionAll(
+        actual.select("*", F.lit(-1).alias(_SIGN))
+    )
+    columns = [F.col(f"`{name}`") for name in expected.columns]
+    found = signed.groupBy(*columns).agg(F.sum(_SIGN).alias(_SIGN)).where(f"{_SIGN} <> 0")
+    return {tuple(row)[:-1]: row[_SIGN] for row in found.collect()}
+
+
+def _likely(before: DataFrame, expected: DataFrame, actual: DataFrame) -> str:
+    """Whether a wrong view looks as if a delta were dropped or applied twice."""
+    wanted = _weight(_differing(expected, before))
+    made = _weight(_differing(actual, before))
+    if not any(made.values()):
+        return LOST
+    return TWICE if made == {name: 2 * value for name, value in wanted.items()} else WRONG
+
+
+def _weight(delta: Mapping[tuple[object, ...], int]) -> dict[object, float]:
+    """The rows and the sum of each numeric column that a signed bag adds."""
+    total: Counter[object] = Counter()
+    for row, copies in delta.items():
+        total["rows"] += copies
+        for place, value in enumerate(row):
+            if isinstance(value, int | float | Decimal):
+                total[place] += float(value) * copies
+    return {name: round(value, 6) for name, value in total.items()}

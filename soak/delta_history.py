@@ -1,0 +1,57 @@
+"""The history of a Delta table, read from its log files alone: what each commit says of itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One commit. ``named`` is what freshview wrote into it, None in a commit of somebody else."""
+
+    version: int
+    table: str
+    changes_data: bool
+    named: Mapping[str, Any] | None
+
+    @property
+    def number(self) -> int | None:
+        return None if self.named is None else int(self.named["number"])
+
+    @property
+    def sources(self) -> dict[str, tuple[int, str]] | None:
+        """The version of each source and the table it is of, None if the commit names none."""
+        metadata = {} if self.named is None else self.named.get("metadata", {})
+        if "sources" not in metadata:
+            return None
+        stored = metadata["sources"].items()
+        return {name: (source["version"], source["table"]) for name, source in stored}
+
+
+def history(table: Path) -> list[LogEntry]:
+    """Every commit of a table, oldest first. The log must still be whole."""
+    found, table_id = [], ""
+    for version, file in enumerate(sorted((table / "_delta_log").glob("*.json"))):
+        assert int(file.stem) == version, f"{table} has no log of version {version}"
+        named, changes = None, False
+        for line in file.read_text().splitlines():
+            action = json.loads(line)
+            table_id = action.get("metaData", {}).get("id", table_id)
+            named = named or _named(action.get("commitInfo", {}))
+            for kind in ("add", "remove"):
+                changes = changes or bool(action.get(kind, {}).get("dataChange"))
+        found.append(LogEntry(version, table_id, changes, named))
+    return found
+
+
+def _named(info: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    try:
+        stored = json.loads(info.get("userMetadata") or "null")
+    except ValueError:
+        return None
+    ours = stored.get("freshview") if isinstance(stored, dict) else None
+    return ours if isinstance(ours, dict) and "number" in ours else None

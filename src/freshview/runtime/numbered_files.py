@@ -1,0 +1,65 @@
+"""Files with rising numbers, each written whole by one process and never changed again.
+
+Whoever wants to write the next one links it into place, which succeeds for one process only. So no
+lock is needed, nothing is ever half-written, and a process that was paused for an hour and wakes up
+finds its number taken instead of overwriting what others did meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+
+
+class NumberedFiles:
+    """The numbered JSON files of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def numbers(self) -> list[int]:
+        """The numbers that are there, rising."""
+        try:
+            names = os.listdir(self.folder)  # noqa: PTH208 (this is asked at each refresh)
+        except FileNotFoundError:
+            return []
+        stems = [name.removesuffix(".json") for name in names if name.endswith(".json")]
+        return sorted(int(stem) for stem in stems if stem.isdecimal())
+
+    def read(self, number: int) -> str | None:
+        """The text of a file, None if it is not or no longer there."""
+        try:
+            return self.file(number).read_text()
+        except FileNotFoundError:
+            return None
+
+    def write(self, number: int, text: str) -> bool:
+        """Write the file with this number; False if somebody else has written one."""
+        return link_whole(self.file(number), text)
+
+    def forget_before(self, number: int) -> None:
+        """Remove the files with lower numbers."""
+        for older in self.numbers():
+            if older < number:
+                self.file(older).unlink(missing_ok=True)
+
+    def file(self, number: int) -> Path:
+        return self.folder / f"{number:012d}.json"
+
+
+def link_whole(file: Path, text: str) -> bool:
+    """Make a file with this text, on disk before it can be seen; False if there is one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        with temporary.open("w") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        os.link(temporary, file)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True

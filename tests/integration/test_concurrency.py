@@ -1,0 +1,206 @@
+"""Several refreshers, writers and readers at once: overtaken, paused, dropped under one's feet."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import freshview as fv
+from freshview import faults
+from freshview.errors import NameTaken, UnknownEpoch, UnknownName
+from freshview.runtime import lease
+from freshview.runtime.report import UNCHANGED
+from tests.integration import attached_child
+
+pytestmark = pytest.mark.spark
+
+TOTALS = "SELECT g, count(*) AS n, sum(v) AS total FROM r GROUP BY g"
+SCHEMA = pa.schema([("id", pa.int64()), ("g", pa.string()), ("v", pa.decimal128(10, 2))])
+EXPIRES_S = 2.0
+
+
+def some(*values: int) -> pa.Table:
+    rows = [{"id": value, "g": "a", "v": Decimal(value)} for value in values]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+@pytest.fixture
+def warehouse(spark: SparkSession, tmp_path: Path) -> fv.Warehouse:
+    made = fv.open(tmp_path / "warehouse", spark)
+    made.create_table("r", some(1, 2, 3))
+    made.create_view("totals", TOTALS, policy="INCREMENTAL")
+    made.create_view("above", "SELECT sum(total) AS total FROM totals", policy="INCREMENTAL")
+    return made
+
+
+def insert(warehouse: fv.Warehouse, *values: int) -> None:
+    warehouse.apply({"r": fv.TableChanges(insert=some(*values))})
+
+
+@contextmanager
+def happening(point: str, event: Callable[[], object]) -> Iterator[None]:
+    """Have something happen once, when a fault point is met."""
+    met = []
+
+    def handler(name: str) -> None:
+        if name == point and not met:
+            met.append(name)
+            event()
+
+    faults.install(handler)
+    try:
+        yield
+    finally:
+        faults.install(None)
+    assert met
+
+
+def assert_right(warehouse: fv.Warehouse, count: int) -> None:
+    assert [row["n"] for row in warehouse.read("totals").collect()] == [count]
+    for name in ("totals", "above"):
+        assert warehouse.check(name).ok
+    assert {view.mode for view in warehouse.refresh().views} == {UNCHANGED}
+
+
+@pytest.mark.parametrize(
+    "point", ["refresh.pinned", "refresh.between_views", "refresh.before_epoch"]
+)
+def test_a_refresher_that_is_overtaken_begins_again(
+    warehouse: fv.Warehouse, spark: SparkSession, point: str
+) -> None:
+    other = fv.open(warehouse.root, spark)
+    insert(warehouse, 4)
+
+    def overtake() -> None:
+        insert(other, 5)
+        other.refresh()
+
+    with happening(point, overtake):
+        report = warehouse.refresh()
+    assert report.epoch is None or report.epoch == warehouse.epoch("totals", "above")
+    assert_right(warehouse, 5)
+    assert_epochs_rise(warehouse)
+
+
+def assert_epochs_rise(warehouse: fv.Warehouse) -> None:
+    """No view is older in a later epoch, and those of one epoch agree."""
+    last = dict.fromkeys(("totals", "above"), -1)
+    for number in warehouse.parts.epochs.numbers():
+        epoch = warehouse.parts.epochs.read(number)
+        assert epoch is not None
+        for view, held in epoch.views.items():
+            assert held.version >= last[view]
+            last[view] = held.version
+        if "above" in epoch.views:
+            (below,) = warehouse.read("totals", epoch=number).collect()
+            (above,) = warehouse.read("above", epoch=number).collect()
+            assert below["total"] == above["total"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("point", "number", "outcome"),
+    [
+        ("refresh.stage", 1, "LEASE_LOST"),
+        ("refresh.stage", 4, "LEASE_LOST"),
+        ("refresh.before_commit", 1, "done"),
+        ("refresh.before_commit", 2, "done"),
+        ("refresh.after_commit", 1, "done"),
+    ],
+)
+def test_a_refresher_paused_past_its_lease_cannot_commit(
+    warehouse: fv.Warehouse,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    point: str,
+    number: int,
+    outcome: str,
+) -> None:
+    """One that wakes before its last check gets LEASE_LOST.
+
+    One that wakes after it finds the number of its commit taken, and begins again.
+    """
+    monkeypatch.setattr(lease, "EXPIRES_S", EXPIRES_S)
+    insert(warehouse, 4)
+    child = Path(attached_child.__file__)
+    arguments = [str(warehouse.root), "refresh", point, str(number), "SIGSTOP", str(EXPIRES_S)]
+    with subprocess.Popen(
+        [sys.executable, str(child), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=attached_child.environment(spark),
+    ) as sleeper:
+        _, status = os.waitpid(sleeper.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        insert(warehouse, 5)
+        warehouse.refresh()
+        versions = {name: warehouse.parts.sources.latest(name) for name in ("totals", "above")}
+        os.kill(sleeper.pid, signal.SIGCONT)
+        said, problems = sleeper.communicate(timeout=120)
+    assert said.split() == [point, outcome], problems
+    assert versions == {name: warehouse.parts.sources.latest(name) for name in versions}
+    assert_right(warehouse, 5)
+    assert_epochs_rise(warehouse)
+
+
+def test_a_view_dropped_during_a_refresh_is_no_error(
+    warehouse: fv.Warehouse, spark: SparkSession
+) -> None:
+    other = fv.open(warehouse.root, spark)
+    insert(warehouse, 4)
+    with happening("refresh.between_views", lambda: other.drop_view("above")):
+        report = warehouse.refresh()
+    assert [view.view for view in report.views] == ["totals"]
+    with pytest.raises(UnknownName):
+        warehouse.refresh("above")
+
+
+def test_an_epoch_of_a_view_that_was_replaced_is_not_read_from_the_new_one(
+    warehouse: fv.Warehouse,
+) -> None:
+    insert(warehouse, 4)
+    epoch = warehouse.refresh().epoch
+    assert epoch is not None
+    assert warehouse.read("above", epoch=epoch).collect() == [(Decimal(10),)]
+    query = "SELECT sum(n) AS total FROM totals"
+    warehouse.create_view("above", query, replace_existing=True)
+    insert(warehouse, 5)
+    warehouse.refresh()
+    with pytest.raises(UnknownEpoch):
+        warehouse.read("above", epoch=epoch)
+
+
+def test_two_views_of_one_name_made_at_once(warehouse: fv.Warehouse, spark: SparkSession) -> None:
+    other = fv.open(warehouse.root, spark)
+    query = "SELECT g FROM r"
+    with (
+        pytest.raises(NameTaken),
+        happening("create.written", lambda: other.create_view("made", query)),
+    ):
+        warehouse.create_view("made", query)
+    assert warehouse.check("made").ok
+    assert len(list((warehouse.root / "views").glob("made-*"))) == 1
+
+
+def test_a_view_is_not_made_over_one_that_goes_meanwhile(
+    warehouse: fv.Warehouse, spark: SparkSession
+) -> None:
+    other = fv.open(warehouse.root, spark)
+    with (
+        pytest.raises(UnknownName),
+        happening("create.written", lambda: other.drop_view("above")),
+    ):
+        warehouse.create_view("top", "SELECT * FROM above")
+    assert [view.name for view in other.catalog.views()] == ["totals"]
+    assert len(list((warehouse.root / "views").iterdir())) == 1

@@ -1,0 +1,157 @@
+"""The checker finds nothing in an honest history, and each planted fault by its name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import freshview as fv
+from freshview.runtime import commit as commits
+from freshview.runtime.sources import Sources
+from freshview.storage.interface import Commit, Rows
+from soak.checker import LOST, MIXED, TWICE, UNNAMED, WRONG, Checker, Verdict
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = pa.schema([("id", pa.int64()), ("g", pa.string()), ("v", pa.decimal128(10, 2))])
+
+
+def some(*values: int) -> fv.TableChanges:
+    rows = [{"id": value, "g": "ab"[value % 2], "v": Decimal(value)} for value in values]
+    return fv.TableChanges(insert=pa.Table.from_pylist(rows, SCHEMA))
+
+
+@pytest.fixture
+def warehouse(spark: SparkSession, tmp_path: Path) -> fv.Warehouse:
+    made = fv.open(tmp_path / "warehouse", spark)
+    made.create_table("r", SCHEMA)
+    made.apply({"r": some(1, 2, 3, 3)})
+    made.create_view("rows", "SELECT g, v FROM r", policy="INCREMENTAL")
+    made.create_view(
+        "totals", "SELECT g, count(*) AS n, sum(v) AS t FROM rows GROUP BY g", policy="INCREMENTAL"
+    )
+    made.create_view("both", "SELECT r.id, t.t FROM r JOIN totals t ON r.g = t.g")
+    made.apply({"r": some(4)})
+    made.refresh()
+    return made
+
+
+def verdict(warehouse: fv.Warehouse) -> Verdict:
+    return Checker(warehouse.root, warehouse.spark).run()
+
+
+def kinds(warehouse: fv.Warehouse) -> set[str]:
+    return {finding.kind for finding in verdict(warehouse).findings}
+
+
+def path(warehouse: fv.Warehouse, name: str) -> str:
+    return warehouse.parts.sources.path(name)
+
+
+def test_an_honest_history_has_no_findings(warehouse: fv.Warehouse) -> None:
+    warehouse.spark.sql(f"OPTIMIZE delta.`{path(warehouse, 'rows')}`")
+    warehouse.apply({"r": fv.TableChanges(delete=[{"id": 3}], key=["id"])})
+    warehouse.refresh()
+    warehouse.refresh(full=True)
+    found = verdict(warehouse)
+    assert found.findings == []
+    assert found.versions >= 3 * 4
+    assert found.epochs == 6
+
+
+@contextmanager
+def changes_made(times: int) -> Iterator[None]:
+    """An engine that loses what changed, or counts it more than once."""
+    honest = Sources.changes
+
+    def faulty(self: Sources, *arguments: object) -> Rows:
+        rows = honest(self, *arguments)  # type: ignore[arg-type]
+        assert isinstance(rows, pa.Table)
+        return pa.concat_tables([rows.slice(0, 0), *[rows] * times])
+
+    with patch.object(Sources, "changes", faulty):
+        yield
+
+
+@pytest.mark.parametrize(("times", "kind"), [(0, LOST), (2, TWICE)])
+@pytest.mark.parametrize("view", ["rows", "totals"])
+def test_a_delta_that_is_dropped_or_applied_twice_is_found(
+    warehouse: fv.Warehouse, times: int, kind: str, view: str
+) -> None:
+    warehouse.apply({"r": some(5, 6)})
+    if view == "totals":
+        warehouse.refresh("rows")
+    with changes_made(times):
+        warehouse.refresh(view)
+    found = [finding for finding in verdict(warehouse).findings if finding.kind == kind]
+    assert any(finding.where.startswith(f"{view}@") for finding in found)
+
+
+def test_a_view_committed_without_its_versions_is_found(warehouse: fv.Warehouse) -> None:
+    honest = commits.commit_of
+
+    def forgetful(*arguments: object) -> Commit:
+        made = honest(*arguments)  # type: ignore[arg-type]
+        kept = {name: value for name, value in made.metadata.items() if name != "sources"}
+        return Commit(made.application, made.number, kept)
+
+    warehouse.apply({"r": some(5)})
+    with patch.object(commits, "commit_of", forgetful):
+        warehouse.refresh("rows")
+    assert UNNAMED in kinds(warehouse)
+
+
+def test_rows_that_somebody_else_puts_into_a_view_are_found(warehouse: fv.Warehouse) -> None:
+    storage, place = warehouse.parts.tables.native, path(warehouse, "totals")
+    rows = storage.read(place, storage.latest(place))
+    storage.append(place, rows, None)
+    assert kinds(warehouse) == {UNNAMED}
+
+
+def test_a_number_that_comes_again_or_is_left_out_is_found(warehouse: fv.Warehouse) -> None:
+    log = Path(path(warehouse, "rows")) / "_delta_log"
+    newest = max(log.glob("*.json"))
+    honest = newest.read_text()
+    for number, kind in ((1, TWICE), (7, LOST)):
+        newest.write_text(honest.replace('\\"number\\": 2', f'\\"number\\": {number}'))
+        assert newest.read_text() != honest
+        assert kinds(warehouse) == {kind}
+
+
+def test_an_epoch_that_mixes_two_refreshes_is_found(warehouse: fv.Warehouse) -> None:
+    epochs = sorted((warehouse.root / "_freshview" / "epochs").glob("*.json"))
+    newest = json.loads(epochs[-1].read_text())
+    assert kinds(warehouse) == set()
+    newest["views"]["totals"]["version"] -= 1
+    epochs[-1].write_text(json.dumps(newest))
+    assert kinds(warehouse) == {MIXED}
+
+
+def test_a_view_over_sources_that_do_not_agree_is_found(warehouse: fv.Warehouse) -> None:
+    """The view is right for the versions it names, and these are of two different moments."""
+    warehouse.apply({"r": some(5)})
+    place, view = path(warehouse, "both"), warehouse.catalog.view("both")
+    storage = warehouse.parts.tables
+    before = warehouse.parts.sources.latest("totals")
+    mixed = {name: warehouse._refresher.pinned(name) for name in ("r", "totals")}
+    assert mixed["totals"].version == before
+    spark = warehouse.spark
+    found = spark.read.format("delta").load(path(warehouse, "r"))
+    totals = spark.read.format("delta").load(path(warehouse, "totals"))
+    rows = found.join(totals, "g").selectExpr("id", "t")
+    held = storage.state(place).arrow_schema.names
+    assert "__count" in held
+    counted = rows.groupBy("id", "t").count().withColumnRenamed("count", "__count")
+    last = warehouse._refresher.consumed(view)
+    commit = last.next(view, mixed, "full", 1)
+    storage.overwrite(place, counted, commit)
+    assert kinds(warehouse) == {MIXED}
+    assert WRONG not in kinds(warehouse)
