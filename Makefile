@@ -1,7 +1,7 @@
 # The targets a contributor needs. `make help` lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup warm fmt lint type test demo bench lock clean
+.PHONY: help setup warm fmt lint type test demo bench soak lock clean
 
 bin := .venv/bin
 # Two processes with a Spark each took 17 minutes where one took 27, on two cores.
@@ -40,6 +40,12 @@ bench: setup ## every number of the README and the docs, measured on this machin
 	@$(bin)/python bench/moves.py .bench-data/moves
 	@$(bin)/python bench/recomputes.py .bench-data
 	@$(bin)/python bench/lookups.py .bench-data/lookups
+
+SEED ?= 1
+soak: setup ## half an hour of kills and storms, then every view version is checked (SEED=n)
+	@$(bin)/python -m soak.run --minutes 2 --kills 0 --seed $(SEED) --actors transfer-1 refresh-1 refresh-2
+	@$(bin)/python -m soak.kills --count 200 --seed $(SEED)
+	@$(bin)/python -m soak.run --minutes 10 --kills 60 --seed $(SEED)
 
 lock: setup ## resolve the dependencies again (LOCK_FLAGS=--upgrade for newer ones)
 	@scripts/lock $(LOCK_FLAGS)

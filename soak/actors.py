@@ -75,7 +75,7 @@ def visit(warehouse: Warehouse, dice: random.Random, note: Note) -> Iterator[Non
             elif dice.random() < 0.5:
                 DeltaTable(path).delete(f"id % {dice.randint(2, 9)} = 0 AND kind = 'a'")
             else:
-                DeltaTable(path).update({"kind": "'b'"}, f"id % {dice.randint(2, 9)} = 1")
+                DeltaTable(path).update(f"id % {dice.randint(2, 9)} = 1", {"kind": "'b'"})
         except CommitFailedError:
             continue
         note(written=len(rows))
