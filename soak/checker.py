@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's users know)
@@ -33,7 +32,17 @@ KINDS = (WRONG, LOST, TWICE, UNNAMED, MIXED, BACKWARDS)
 
 _COUNT = "__count"
 _SIGN = "__sign"
-_AT_ONCE = 2
+_CASE = "__case"
+_AT_ONCE = 8
+_SETTINGS = {
+    # For many tiny queries: compiling them and planning them while they run costs more than it gains.
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+}
+
+Case = TypeVar("Case")
+SignedBag = dict[tuple[object, ...], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +78,15 @@ class Checker:
     def __init__(
         self, root: Path, spark: SparkSession, progress: Callable[[str], object] = lambda _: None
     ) -> None:
-        self.root, self.spark, self.progress = root, spark, progress
+        self.root, self.progress = root, progress
+        self.spark = spark.newSession()
+        for name, value in _SETTINGS.items():
+            self.spark.conf.set(name, value)
         newest = max((root / "_freshview" / "catalog").glob("*.json"))
         entries = json.loads(newest.read_text())["entries"]
         self.entries: dict[str, dict[str, Any]] = {entry["name"]: entry for entry in entries}
         self._histories: dict[str, list[LogEntry]] = {}
+        self._rows: dict[tuple[str, int], DataFrame] = {}
 
     @cached_property
     def views(self) -> list[str]:
@@ -104,56 +117,59 @@ class Checker:
     # Contents
 
     def _contents(self, view: str, commits: Sequence[LogEntry]) -> Iterator[Finding]:
-        """Each version against the definition over the sources it names."""
-        named = [commit for commit in commits if commit.sources is not None]
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for finding in pool.map(lambda pair: self._content(view, *pair), _pairs(named)):
-                if finding is not None:
-                    yield finding
-            quiet = [c for c in commits if c.sources is None and not c.changes_data and c.version]
-            for commit in quiet:
-                before = self.stored(view, commit.version - 1)
-                if _differing(before, self.stored(view, commit.version)):
-                    yield Finding(WRONG, f"{view}@{commit.version}", "changed without saying so")
+        """Each version against the definition over the sources it names.
 
-    def _content(self, view: str, before: LogEntry | None, commit: LogEntry) -> Finding | None:
-        assert commit.sources is not None
-        actual, expected = self.stored(view, commit.version), self.defined(view, commit.sources)
-        differing = _differing(expected, actual)
-        if not differing:
-            return None
-        kind = WRONG
-        if before is not None and before.sources is not None:
-            kind = _likely(self.defined(view, before.sources), expected, actual)
+        One that names none and claims to change nothing must be as the one before.
+        """
+        named = [commit for commit in commits if commit.sources is not None]
+        for pairs in _in_groups(list(zip([None, *named[:-1]], named, strict=True))):
+            cases = [(self.defined(view, c.sources), self.rows(view, c.version)) for _, c in pairs]
+            for number, differing in _differing(cases).items():
+                yield self._difference(view, *pairs[number], differing)
+        quiet = [c for c in commits if c.sources is None and not c.changes_data and c.version]
+        for group in _in_groups(quiet):
+            cases = [(self.rows(view, c.version - 1), self.rows(view, c.version)) for c in group]
+            for number in _differing(cases):
+                where = f"{view}@{group[number].version}"
+                yield Finding(WRONG, where, "changed without saying so")
+
+    def _difference(
+        self, view: str, before: LogEntry | None, commit: LogEntry, differing: SignedBag
+    ) -> Finding:
+        kind, sources = WRONG, _named(commit)
+        if before is not None:
+            earlier = self.defined(view, _named(before))
+            expected, actual = self.defined(view, sources), self.rows(view, commit.version)
+            deltas = _differing([(expected, earlier), (actual, earlier)])
+            kind = _likely(deltas.get(0, {}), deltas.get(1, {}))
         shown = "; ".join(f"{copies:+d} × {row}" for row, copies in list(differing.items())[:3])
-        where = f"{view}@{commit.version} over {_vector(commit.sources)}"
+        where = f"{view}@{commit.version} over {_vector(sources)}"
         return Finding(kind, where, f"definition minus view is {shown}")
 
-    def defined(self, view: str, sources: Mapping[str, tuple[int, str]]) -> DataFrame:
+    def defined(self, view: str, sources: Mapping[str, tuple[int, str]] | None) -> DataFrame:
         """The view's definition over versions of its sources, by Spark alone."""
-        entry, session = self.entries[view], self.spark.newSession()
+        entry = self.entries[view]
         for name, value in entry["settings"].items():
-            session.conf.set(name, value)
-        for name, (version, _) in sources.items():
+            self.spark.conf.set(name, value)
+        for name, (version, _) in (sources or {}).items():
             known = entry["source_columns"][name]
-            rows = self.rows(name, version, session)
+            rows = self.rows(name, version)
             rows.select([c for c in rows.columns if c in known]).createOrReplaceTempView(name)
-        return session.sql(entry["sql"])
+        return self.spark.sql(entry["sql"])
 
-    def stored(self, view: str, version: int) -> DataFrame:
-        return self.rows(view, version, self.spark)
-
-    def rows(self, name: str, version: int, session: SparkSession) -> DataFrame:
+    def rows(self, name: str, version: int) -> DataFrame:
         """A table at a version, or what a view's table stands for at a version."""
-        reader = session.read.format("delta").option("versionAsOf", version)
-        held = reader.load(str(self.path(name)))
-        entry = self.entries[name]
-        if entry["kind"] == "table":
-            return held
-        if entry["counted"]:
-            each = F.explode(F.sequence(F.lit(1), F.col(_COUNT).cast("int")))
-            held = held.select("*", each.alias("__copy"))
-        return held.select(entry["columns"])
+        if (name, version) not in self._rows:
+            reader = self.spark.read.format("delta").option("versionAsOf", version)
+            held = reader.load(str(self.path(name)))
+            entry = self.entries[name]
+            if entry["kind"] == "view":
+                if entry["counted"]:
+                    each = F.explode(F.sequence(F.lit(1), F.col(_COUNT).cast("int")))
+                    held = held.select("*", each.alias("__copy"))
+                held = held.select(entry["columns"])
+            self._rows[name, version] = self.spark.createDataFrame(held.toArrow(), held.schema)
+        return self._rows[name, version]
 
     # Bookkeeping
 
@@ -216,34 +232,46 @@ class Checker:
             yield from self._agreement(where, found)
 
 
-def _pairs(commits: Sequence[LogEntry]) -> list[tuple[LogEntry | None, LogEntry]]:
-    return list(zip([None, *commits[:-1]], commits, strict=True))
+def _in_groups(cases: list[Case]) -> Iterator[list[Case]]:
+    for start in range(0, len(cases), _AT_ONCE):
+        yield cases[start : start + _AT_ONCE]
+
+
+def _named(commit: LogEntry) -> dict[str, tuple[int, str]]:
+    assert commit.sources is not None
+    return commit.sources
 
 
 def _vector(sources: Mapping[str, tuple[int, str]]) -> str:
     return ", ".join(f"{name} {version}" for name, (version, _) in sources.items())
 
 
-def _differing(expected: DataFrame, actual: DataFrame) -> dict[tuple[object, ...], int]:
-    """Rows with the copies that ``expected`` has more than ``actual``, less if negative."""
-    signed = expected.select("*", F.lit(1).alias(_SIGN)).unionAll(
-        actual.select("*", F.lit(-1).alias(_SIGN))
-    )
-    columns = [F.col(f"`{name}`") for name in expected.columns]
-    found = signed.groupBy(*columns).agg(F.sum(_SIGN).alias(_SIGN)).where(f"{_SIGN} <> 0")
-    return {tuple(row)[:-1]: row[_SIGN] for row in found.collect()}
+def _differing(cases: Sequence[tuple[DataFrame, DataFrame]]) -> dict[int, SignedBag]:
+    """For each case that differs: the copies that the first has more than the second, by row."""
+    sides = [
+        side.select("*", F.lit(sign).alias(_SIGN), F.lit(number).alias(_CASE))
+        for number, (expected, actual) in enumerate(cases)
+        for side, sign in ((expected, 1), (actual, -1))
+    ]
+    rows = reduce(DataFrame.unionAll, sides)
+    columns = [F.col(f"`{name}`") for name in rows.columns if name != _SIGN]
+    found = rows.groupBy(*columns).agg(F.sum(_SIGN).alias(_SIGN)).where(f"{_SIGN} <> 0")
+    differing: dict[int, SignedBag] = {}
+    for row in found.collect():
+        *values, number, copies = tuple(row)
+        differing.setdefault(number, {})[tuple(values)] = copies
+    return differing
 
 
-def _likely(before: DataFrame, expected: DataFrame, actual: DataFrame) -> str:
-    """Whether a wrong view looks as if a delta were dropped or applied twice."""
-    wanted = _weight(_differing(expected, before))
-    made = _weight(_differing(actual, before))
-    if not any(made.values()):
+def _likely(wanted: SignedBag, made: SignedBag) -> str:
+    """Whether a wrong delta looks as if it were dropped or applied twice."""
+    twice = {name: 2 * value for name, value in _weight(wanted).items()}
+    if not any(_weight(made).values()):
         return LOST
-    return TWICE if made == {name: 2 * value for name, value in wanted.items()} else WRONG
+    return TWICE if _weight(made) == twice else WRONG
 
 
-def _weight(delta: Mapping[tuple[object, ...], int]) -> dict[object, float]:
+def _weight(delta: SignedBag) -> dict[object, float]:
     """The rows and the sum of each numeric column that a signed bag adds."""
     total: Counter[object] = Counter()
     for row, copies in delta.items():

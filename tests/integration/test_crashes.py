@@ -21,40 +21,46 @@ from pyspark.sql import SparkSession
 from freshview.faults import POINTS
 from freshview.runtime.transactions import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
-from tests.integration.attached_child import environment
+from soak.attached import environment
 from tests.integration.random_views import SCHEMAS, random_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-CHILD = Path(__file__).with_name("attached_child.py")
+CHILD = "tests.integration.attached_child"
 VIEWS = {
     "totals": "SELECT g, count(*) AS n, sum(v) AS total FROM r GROUP BY g",
     "joined": "SELECT r.id AS id, s.w AS w FROM r JOIN s ON r.k = s.k",
     "above": "SELECT count(*) AS groups, sum(n) AS rows FROM totals",
 }
 KILLS = [
-    *[("refresh", "refresh.stage", number) for number in range(1, 13)],
-    *[("refresh", "refresh.before_commit", number) for number in (1, 2, 3)],
-    *[("refresh", "refresh.after_commit", number) for number in (1, 2, 3)],
-    *[("refresh", "refresh.between_views", number) for number in (1, 2, 3)],
-    ("refresh", "refresh.pinned", 1),
-    ("refresh", "refresh.before_epoch", 1),
-    ("refresh", "refresh.before_log", 1),
-    ("recompute", "refresh.before_commit", 2),
-    ("recompute", "refresh.after_commit", 2),
-    ("apply", "transaction.staged", 1),
-    ("apply", "transaction.checked", 1),
-    ("apply", "transaction.intended", 1),
-    ("apply", "transaction.before_write", 2),
-    *[("apply", "transaction.table_written", number) for number in (1, 2)],
-    ("apply", "transaction.complete", 1),
-    ("create", "create.evaluated", 1),
-    ("create", "create.written", 1),
-    ("create", "catalog.before_write", 1),
-    ("create", "create.catalogued", 1),
-    ("drop", "catalog.before_write", 1),
-    ("drop", "drop.catalogued", 1),
+    *[("refresh", "refresh.stage", place) for place in ["1", "2", "3", "4", "5", "6", "8", "10"]],
+    *[("refresh", "refresh.before_commit", place) for place in ["1", "2", "3"]],
+    *[("refresh", "refresh.before_commit", f"1+{ms}") for ms in (1, 3, 6, 10, 20)],
+    *[("refresh", "refresh.after_commit", place) for place in ["1", "2", "3"]],
+    *[("refresh", "refresh.between_views", place) for place in ["1", "2", "3"]],
+    ("refresh", "refresh.pinned", "1"),
+    ("refresh", "refresh.before_epoch", "1"),
+    ("refresh", "refresh.before_log", "1"),
+    ("recompute", "refresh.before_commit", "2"),
+    ("recompute", "refresh.before_commit", "1+5"),
+    ("recompute", "refresh.after_commit", "2"),
+    ("apply", "transaction.staged", "1"),
+    ("apply", "transaction.checked", "1"),
+    ("apply", "transaction.intended", "1"),
+    ("apply", "transaction.before_write", "2"),
+    *[("apply", "transaction.before_write", f"{number}+{ms}") for number, ms in ((1, 4), (2, 8))],
+    *[("apply", "transaction.table_written", place) for place in ["1", "2"]],
+    ("apply", "transaction.complete", "1"),
+    ("create", "create.evaluated", "1"),
+    ("create", "create.evaluated", "1+5"),
+    ("create", "create.written", "1"),
+    ("create", "catalog.before_write", "1"),
+    ("create", "create.catalogued", "1"),
+    ("drop", "catalog.before_write", "1"),
+    ("drop", "drop.catalogued", "1"),
 ]
+"""What a child does, the fault point at which it dies, and the how manieth time; `1+5` is five
+milliseconds after the first time, in the middle of the write that follows."""
 
 
 ELSEWHERE = {"catalog.before_upgrade", "catalog.upgrading", "create_table.written"}
@@ -63,7 +69,7 @@ ELSEWHERE = {"catalog.before_upgrade", "catalog.upgrading", "create_table.writte
 
 def test_every_point_is_driven() -> None:
     assert {point for _, point, _ in KILLS} == set(POINTS) - ELSEWHERE
-    assert len(KILLS) >= 30
+    assert len(set(KILLS)) == len(KILLS) >= 40
 
 
 @pytest.fixture(scope="module")
@@ -82,19 +88,19 @@ def prepared(folder: Path, spark: SparkSession) -> random.Random:
     return dice
 
 
-def killed(spark: SparkSession, folder: Path, action: str, point: str, number: int) -> None:
-    command = [sys.executable, str(CHILD), str(folder), action, point, str(number), "SIGKILL"]
+def killed(spark: SparkSession, folder: Path, action: str, point: str, place: str) -> None:
+    command = [sys.executable, "-m", CHILD, str(folder), action, point, place, "SIGKILL"]
     child = subprocess.run(
         command, env=environment(spark), capture_output=True, text=True, timeout=120, check=False
     )
-    assert (child.returncode, child.stdout) == (-9, f"{point}\n"), child.stderr
+    assert (child.returncode, child.stdout) == (-9, ""), child.stderr
 
 
-@pytest.mark.parametrize(("action", "point", "number"), KILLS)
+@pytest.mark.parametrize(("action", "point", "place"), KILLS)
 def test_a_kill_leaves_nothing_wrong(
     action: str,
     point: str,
-    number: int,
+    place: str,
     folder: Path,
     prepared: random.Random,
     spark: SparkSession,
@@ -106,7 +112,7 @@ def test_a_kill_leaves_nothing_wrong(
         before.drop_view("made")
     before.apply({n: TableChanges(insert=random_rows(n, prepared, 6)) for n in ("r", "s")})
     inserted = count_of(before)
-    killed(spark, folder, action, point, number)
+    killed(spark, folder, action, point, place)
     after = open_warehouse(folder, spark)
     assert_right(after)
     after.refresh()
