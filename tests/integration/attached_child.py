@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+import time
 
 import pyarrow as pa
 from pyspark import SparkConf, SparkContext
@@ -17,8 +19,15 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from freshview import faults
+from freshview.planner.plan import Limits
 from freshview.runtime.transactions import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
+from freshview.storage.choose import Limits as StorageLimits
+
+ALL_BY_SPARK = (
+    Limits(delta_rows=0, lookup_rows=0, whole_view_rows=0),
+    StorageLimits(changes_rows=0, lookup_keys=0, read_rows=0, write_rows=0),
+)
 
 
 def attached_session() -> SparkSession:
@@ -45,6 +54,9 @@ def environment(spark: SparkSession) -> dict[str, str]:
 def act(warehouse: Warehouse, action: str) -> None:
     if action == "refresh":
         warehouse.refresh()
+    elif action == "refresh by executors":
+        kill_at_work(warehouse.spark)
+        Warehouse(warehouse.root, warehouse.spark, *ALL_BY_SPARK).refresh("slow")
     elif action == "recompute":
         warehouse.refresh(full=True)
     elif action == "apply":
@@ -62,6 +74,17 @@ def act(warehouse: Warehouse, action: str) -> None:
         warehouse.drop_view("made")
     else:
         raise ValueError(action)
+
+
+def kill_at_work(spark: SparkSession) -> None:
+    """Send this process the signal that it was called with as soon as a job runs."""
+
+    def wait() -> None:
+        while not spark.sparkContext.statusTracker().getActiveJobsIds():
+            time.sleep(0.01)
+        os.kill(os.getpid(), getattr(signal, sys.argv[5]))
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def main() -> None:

@@ -26,10 +26,12 @@ from freshview.errors.storage import (
     StaleCommit,
     TableExists,
     TableMissing,
+    TooManyBytes,
     TooManyRows,
 )
 from freshview.errors.warehouse import (
     Busy,
+    Cancelled,
     Crowded,
     DefinitionChanged,
     DefinitionRejected,
@@ -41,6 +43,7 @@ from freshview.errors.warehouse import (
     NameTaken,
     NotFresh,
     NotIncremental,
+    RetentionTooShort,
     SettingsDiffer,
     TransactionUnfinished,
     UnknownEpoch,
@@ -53,6 +56,7 @@ from freshview.errors.warehouse import (
 
 __all__ = [
     "Busy",
+    "Cancelled",
     "ColumnMissing",
     "ConcurrentWrite",
     "Crowded",
@@ -76,12 +80,14 @@ __all__ = [
     "NotAQuery",
     "NotFresh",
     "NotIncremental",
+    "RetentionTooShort",
     "SchemaMismatch",
     "SettingsDiffer",
     "SparkWithoutDelta",
     "StaleCommit",
     "TableExists",
     "TableMissing",
+    "TooManyBytes",
     "TooManyConstants",
     "TooManyRows",
     "TransactionUnfinished",

@@ -166,6 +166,26 @@ class Busy(FreshviewError):
 
 
 @final
+class Cancelled(FreshviewError):
+    """The process was asked to end while it worked."""
+
+    code = "CANCELLED"
+    what_template = "the work was cancelled by {signal}."
+    why_template = "the process was asked to end"
+    do_template = "run it again: what was committed is whole, and everything else is as it was"
+
+
+@final
+class RetentionTooShort(FreshviewError):
+    """A vacuum was asked to remove what may still be in use."""
+
+    code = "RETENTION_TOO_SHORT"
+    what_template = "nothing was removed: {hours} hours is no retention."
+    why_template = "a query that runs needs the files of the version that it began with"
+    do_template = "keep what is younger than {least} hour at least"
+
+
+@final
 class Crowded(FreshviewError):
     """Other refreshers were ahead of this one again and again."""
 

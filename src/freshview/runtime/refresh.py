@@ -7,7 +7,10 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from pyspark.errors import PySparkException
+
 from freshview.errors import (
+    Cancelled,
     ConcurrentWrite,
     Crowded,
     FreshviewError,
@@ -20,6 +23,7 @@ from freshview.faults import point
 from freshview.planner.plan import Limits
 from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason, reason_of
+from freshview.runtime.cancellation import Interrupted, check, noted
 from freshview.runtime.catalog import Policy, ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion, consumed_of
 from freshview.runtime.incremental import Handover, IncrementalRefresh, Preferred
@@ -63,6 +67,7 @@ class Refresh:
     ) -> Commit:
         """The commit that follows a view's state, once it is sure that the view is still ours."""
         assert self.lease is not None
+        check()
         self.lease.check()
         return consumed.next(entry, sources, mode, self.lease.fence)
 
@@ -119,7 +124,12 @@ class Refresher:
                     self._view(entry, chosen or entry.policy, run)
                 except Overtaken:
                     raise
-                except Exception as error:
+                except BaseException as error:
+                    cancelled = noted()
+                    if cancelled is not None:
+                        raise self._cancelled(run, failures, entry, cancelled) from error
+                    if not isinstance(error, Exception):
+                        raise
                     failures[entry.name] = error
                     stale.add(entry.name)
                 bar.advance()
@@ -127,8 +137,13 @@ class Refresher:
             raise self._failed(run, failures, stale)
         return self._recorded(run, started)
 
-    def create(self, entry: ViewEntry, strategy: Strategy, old: ViewEntry | None) -> Report:
-        """Compute a new view over views and tables that agree, and put it into the catalog."""
+    def create(
+        self, entry: ViewEntry, strategy: Strategy, old: ViewEntry | None, held: Lease
+    ) -> Report:
+        """Compute a new view over views and tables that agree, and put it into the catalog.
+
+        Its lease tells others that its folder is in use, as long as the catalog does not.
+        """
         started = time.perf_counter()
         parts = self.parts
         below = refresh_order(parts.catalog, entry.sources)
@@ -138,6 +153,7 @@ class Refresher:
             self._view(view, view.policy, run)
         vector = {name: run.pinned[name] for name in entry.sources}
         made = create(parts, entry, strategy, vector, run)
+        held.check()
         if old is None:
             parts.catalog.add(entry)
         else:
@@ -163,6 +179,14 @@ class Refresher:
         if above:
             first.add_note(f"Views that read it keep their state: {', '.join(above)}.")
         return first
+
+    def _cancelled(
+        self, run: Refresh, failures: Mapping[str, Exception], entry: ViewEntry, signal: str
+    ) -> Interrupted:
+        """What ends the refresh, after the log of what did happen before the signal."""
+        run.release()
+        self._log_failures(run, {**failures, entry.name: Cancelled(signal=signal)})
+        return Interrupted()
 
     def _recorded(self, run: Refresh, started: float) -> Report:
         """The epoch and the log of a refresh that changed something."""
@@ -214,6 +238,7 @@ class Refresher:
 
     def _view(self, entry: ViewEntry, policy: Policy, run: Refresh) -> None:
         parts = self.parts
+        check()
         report = self._unchanged(entry, policy, run)
         if report is None:
             with lease(view_lease(parts.root, entry.name), wait_s=VIEW_LEASE_S) as held:
@@ -314,6 +339,9 @@ class Refresher:
 
 
 def _code(error: Exception) -> str:
+    """The code of an error of ours, the condition of one of Spark's."""
+    if isinstance(error, PySparkException):
+        return error.getCondition() or type(error).__name__
     return error.code if isinstance(error, FreshviewError) else type(error).__name__
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ from freshview.faults import point
 from freshview.frontend.catalyst import COPIED_SETTINGS
 from freshview.planner.plan import Limits
 from freshview.planner.strategy import Strategy, Technique
+from freshview.runtime.cancellation import cancellable
 from freshview.runtime.catalog import Catalog, Policy, TableEntry, ViewEntry, check_name
 from freshview.runtime.check import CheckResult, compare, repair
 from freshview.runtime.definitions import (
@@ -32,11 +34,11 @@ from freshview.runtime.definitions import (
 from freshview.runtime.epochs import Epochs
 from freshview.runtime.evaluation import Evaluator
 from freshview.runtime.explanation import Explanation, explain
-from freshview.runtime.lease import lease, view_lease
+from freshview.runtime.lease import Lease, lease, view_lease
 from freshview.runtime.named_tables import session_with
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
-from freshview.runtime.refresh import Refresher
+from freshview.runtime.refresh import VIEW_LEASE_S, Refresher
 from freshview.runtime.refresh_log import RefreshLog
 from freshview.runtime.report import Report
 from freshview.runtime.session import spark_session
@@ -186,6 +188,7 @@ class Warehouse:
         self.catalog.load()
         self.catalog.set_policy(name, Policy(policy))
 
+    @cancellable()
     def refresh(
         self, *names: str, policy: Policy | str | None = None, full: bool = False
     ) -> Report:
@@ -208,6 +211,7 @@ class Warehouse:
             raise UnknownEpoch(epoch=epoch, name=name, known=known)
         return self.parts.sources.read(name, versions[name])
 
+    @cancellable()
     def check(
         self, name: str, *, sample: float | None = None, repair_groups: bool = False
     ) -> CheckResult:
@@ -227,7 +231,7 @@ class Warehouse:
                 if not result.ok:
                     self.refresh(name, full=True)
                 return replace(result, repaired=result.missing + result.extra)
-            with lease(view_lease(self.root, name)) as held:
+            with self._held(name) as held:
                 now = self._refresher.consumed(entry)
                 count = repair(self.parts, entry, strategy, now, held)
             return replace(result, repaired=count)
@@ -235,10 +239,11 @@ class Warehouse:
     def vacuum(self, hours: float = DEFAULT_HOURS, *, remove: bool = False) -> list[Leftover]:
         """What nobody needs and is older than so many hours: listed, or removed."""
         self.catalog.load()
-        found = list(leftovers(self.catalog, hours))
-        if remove:
-            for leftover in found:
+        found = []
+        for leftover in leftovers(self.catalog, self._refresher.consumed, hours):
+            if remove:
                 leftover.remove()
+            found.append(leftover)
         return found
 
     def explain(self, name: str) -> Explanation:
@@ -256,6 +261,7 @@ class Warehouse:
         self.catalog.load()
         return run_statement(self, text)
 
+    @cancellable()
     def _create(
         self,
         name: str,
@@ -288,9 +294,9 @@ class Warehouse:
             settings_of(self.spark, COPIED_SETTINGS),
             self._definitions.source_columns(strategy.sources),
         )
-        with progress(f"computing {name}"):
+        with progress(f"computing {name}"), self._held(name) as held:
             try:
-                report = self._refresher.create(entry, strategy, old)
+                report = self._refresher.create(entry, strategy, old, held)
             except BaseException:
                 self.catalog.load()
                 if entry not in self.catalog.views():
@@ -299,6 +305,10 @@ class Warehouse:
         if old is not None:
             self._forget(old)
         return report
+
+    def _held(self, view: str) -> AbstractContextManager[Lease]:
+        """The lease of a view, as long as its creation or refresh may take."""
+        return lease(view_lease(self.root, view), wait_s=VIEW_LEASE_S)
 
     def _same_definition(
         self, entry: ViewEntry, strategy: Strategy, function: ViewFunction
