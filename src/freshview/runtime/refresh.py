@@ -33,6 +33,7 @@ from freshview.runtime.progress import progress
 from freshview.runtime.recompute import create, recompute
 from freshview.runtime.report import UNCHANGED, Report, ViewReport
 from freshview.runtime.retries import attempts
+from freshview.runtime.spark_failures import spark_failures
 from freshview.runtime.view_graph import base_tables, refresh_order
 from freshview.storage.interface import Commit
 
@@ -152,7 +153,8 @@ class Refresher:
         for view in below:
             self._view(view, view.policy, run)
         vector = {name: run.pinned[name] for name in entry.sources}
-        made = create(parts, entry, strategy, vector, run)
+        with spark_failures(entry.name):
+            made = create(parts, entry, strategy, vector, run)
         held.check()
         if old is None:
             parts.catalog.add(entry)
@@ -243,7 +245,10 @@ class Refresher:
         if report is None:
             with lease(view_lease(parts.root, entry.name), wait_s=VIEW_LEASE_S) as held:
                 run.lease = held
-                report = self._unchanged(entry, policy, run) or self._changed(entry, policy, run)
+                report = self._unchanged(entry, policy, run)
+                if report is None:
+                    with spark_failures(entry.name):
+                        report = self._changed(entry, policy, run)
         run.reports.append(report)
         run.pinned[entry.name] = SourceVersion(
             report.version, parts.sources.state(entry.name, report.version).table_id
