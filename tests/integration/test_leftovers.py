@@ -64,7 +64,8 @@ def test_what_killed_processes_leave_is_found_and_removed(
         dice = random.Random(point)
         warehouse.apply({n: TableChanges(insert=random_rows(n, dice, 6)) for n in ("r", "s")})
         killed(spark, warehouse.root, action, point, 1)
-        assert warehouse.vacuum(HOURS) == [], "it is young"
+        if action != "drop":  # its folder has been there for long
+            assert warehouse.vacuum(HOURS) == []
         age(warehouse.root)
         tables = files(warehouse.root / "tables")
         listed = warehouse.vacuum(HOURS)
