@@ -4,7 +4,8 @@ Raised in the middle of a call to the JVM, KeyboardInterrupt would leave the con
 question and its answer, and whatever is tidied up next would get the answers of others. So while
 work runs, SIGINT and SIGTERM are only noted. A thread with a connection of its own cancels what Spark
 is doing, the work stops at its next `check`, gives back its leases, and then the signal goes to whoever
-would have got it: KeyboardInterrupt, the end of the process, or a handler of the program.
+would have got it: KeyboardInterrupt, the end of the process, or a handler of the program. A second
+signal goes there at once.
 
 Only the main thread gets signals, so work in other threads goes on.
 """
@@ -52,10 +53,13 @@ class _Work:
             signal.signal(number, handler)
 
     def _note(self, number: int, _: FrameType | None) -> None:
-        first = self.noted is None
+        """The first signal is noted; who sends a second one does not want to wait any longer."""
+        if self.noted is not None:
+            self.end()
+            signal.raise_signal(number)
+            return
         self.noted = signal.Signals(number)
-        if first:
-            threading.Thread(target=self._cancel, name="freshview-cancel", daemon=True).start()
+        threading.Thread(target=self._cancel, name="freshview-cancel", daemon=True).start()
 
     def _cancel(self) -> None:
         # Leases are taken by commands that need no Spark, and those should not wait for its import.

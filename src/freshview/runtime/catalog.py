@@ -164,12 +164,16 @@ class Catalog:
         if any(known.lower() == name.lower() for known in self._entries):
             raise NameTaken(name=name)
 
+    def check_unread(self, name: str) -> None:
+        """No view reads it."""
+        readers = self.readers(name)
+        if readers:
+            raise ViewInUse(name=name, readers=", ".join(readers))
+
     def replace(self, old: ViewEntry, new: ViewEntry) -> None:
         """Put another view of the same name in place of one that nobody reads."""
         with self._changing():
-            readers = self.readers(old.name)
-            if readers:
-                raise ViewInUse(name=old.name, readers=", ".join(readers))
+            self.check_unread(old.name)
             self._entries[new.name] = new
 
     def set_policy(self, name: str, policy: Policy) -> None:
@@ -178,9 +182,7 @@ class Catalog:
 
     def remove(self, name: str) -> None:
         with self._changing():
-            readers = self.readers(name)
-            if readers:
-                raise ViewInUse(name=name, readers=", ".join(readers))
+            self.check_unread(name)
             del self._entries[name]
 
     @contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from freshview.errors import DefinitionChanged, UnknownEpoch
+from freshview.errors import DefinitionChanged, DefinitionRejected, UnknownEpoch
 from freshview.faults import point
 from freshview.frontend.catalyst import COPIED_SETTINGS
 from freshview.planner.plan import Limits
@@ -278,6 +278,10 @@ class Warehouse:
         old = self.catalog.view(name) if replace_existing and name in self.catalog else None
         if old is None:
             self.catalog.check_free(name)
+        else:
+            self.catalog.check_unread(name)
+        if name in strategy.sources:
+            raise DefinitionRejected(name=name, reason="it reads the view that it replaces")
         identity = uuid.uuid4().hex
         entry = ViewEntry(
             name,
