@@ -15,7 +15,10 @@ from typer.testing import CliRunner
 from freshview.cli.main import app
 
 SOURCES = Path(__file__).parents[2] / "src"
-COMMANDS = ("init", "demo", "register", "sql", "refresh", "explain", "status", "check", "bench")
+COMMANDS = (
+    *("init", "demo", "register", "sql", "refresh", "explain", "status", "check"),
+    *("vacuum", "bench"),
+)
 
 
 @dataclass(frozen=True)

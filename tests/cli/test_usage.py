@@ -54,6 +54,8 @@ def test_help_and_init_load_no_spark(tmp_path):
         ("bench", "unknown"),
         ("bench", "basics", "--repeat", "0"),
         ("demo", "--path", "/"),
+        ("vacuum", "--older-than", "0.9"),
+        ("vacuum", "--older-than", "nan"),
         ("refresh", "--unknown"),
         ("unknown",),
     ],

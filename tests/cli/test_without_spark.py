@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.cli.run import in_process, own_process
@@ -67,3 +69,28 @@ def test_registering_what_is_no_table(tmp_path):
     found = in_process("register", "orders", tmp_path / "nowhere", "-w", tmp_path, "--json")
     assert found.status == 1
     assert found.answer["code"] == "TABLE_MISSING"
+
+
+def test_vacuum_lists_and_removes_only_when_told(tmp_path):
+    in_process("init", tmp_path)
+    left = tmp_path / "views" / "made-01234567"
+    left.mkdir(parents=True)
+    (left / "part.parquet").write_text("rows")
+    assert "nothing older than 2 hours" in vacuumed(tmp_path, "--older-than", "2").out
+    for path in (left / "part.parquet", left):
+        os.utime(path, (0, 0))
+    listed = vacuumed(tmp_path, "--json").answer
+    assert (listed["removed"], listed["bytes"], len(listed["leftovers"])) == (False, 4, 1)
+    shown = vacuumed(tmp_path).out
+    assert "view without a definition" in shown
+    assert "Nothing was removed; --remove would free: 4 bytes in 1 files and folders." in shown
+    assert left.is_dir()
+    removed = vacuumed(tmp_path, "--remove", "--json").answer
+    assert [leftover["path"] for leftover in removed["leftovers"]] == [str(left)]
+    assert not left.exists()
+
+
+def vacuumed(path, *arguments):
+    done = in_process("vacuum", *arguments, "--warehouse", path)
+    assert done.status == 0
+    return done

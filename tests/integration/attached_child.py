@@ -9,23 +9,37 @@ Spark job that it has begun goes on without it.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
+import time
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from freshview import faults
 from freshview.errors import FreshviewError
+from freshview.planner.plan import Limits
 from freshview.runtime import lease
 from freshview.runtime.transactions import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
+from freshview.storage.choose import Limits as StorageLimits
 from soak.attached import attached_session
 from soak.dying import stopping_at
+
+ALL_BY_SPARK = (
+    Limits(delta_rows=0, lookup_rows=0, whole_view_rows=0),
+    StorageLimits(changes_rows=0, lookup_keys=0, read_rows=0, write_rows=0),
+)
 
 
 def act(warehouse: Warehouse, action: str) -> None:
     if action == "refresh":
         warehouse.refresh()
+    elif action == "refresh by executors":
+        kill_at_work(warehouse.spark)
+        Warehouse(warehouse.root, warehouse.spark, *ALL_BY_SPARK).refresh("slow")
     elif action == "recompute":
         warehouse.refresh(full=True)
     elif action == "apply":
@@ -43,6 +57,17 @@ def act(warehouse: Warehouse, action: str) -> None:
         warehouse.drop_view("made")
     else:
         raise ValueError(action)
+
+
+def kill_at_work(spark: SparkSession) -> None:
+    """Send this process the signal that it was called with as soon as a job runs."""
+
+    def wait() -> None:
+        while not spark.sparkContext.statusTracker().getActiveJobsIds():
+            time.sleep(0.01)
+        os.kill(os.getpid(), getattr(signal, sys.argv[5]))
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def main() -> None:

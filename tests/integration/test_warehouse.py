@@ -348,6 +348,17 @@ def test_definitions_that_are_refused_create_nothing(shop: fv.Warehouse) -> None
     assert not (shop.root / "views").exists()
 
 
+def test_a_view_is_not_replaced_by_one_that_reads_it(shop: fv.Warehouse) -> None:
+    shop.create_view("low", "SELECT id FROM orders")
+    with pytest.raises(DefinitionRejected):
+        shop.create_view("low", "SELECT id + 1 AS id FROM low", replace_existing=True)
+    shop.create_view("high", "SELECT id FROM low")
+    with pytest.raises(ViewInUse):
+        shop.create_view("low", "SELECT id FROM high", replace_existing=True)
+    assert sorted(view.name for view in shop.catalog.views()) == ["high", "low"]
+    shop.refresh()
+
+
 def test_a_function_defines_the_same_view_as_sql(shop: fv.Warehouse) -> None:
     @shop.view
     def cheap() -> DataFrame:

@@ -69,6 +69,7 @@ def test_small_things_start_no_spark(memory: MemoryStorage) -> None:
         ({"changes_bytes": 3}, choose.TOO_MANY_CHANGED_BYTES),
         ({"lookup_keys": 1}, choose.TOO_MANY_KEYS),
         ({"lookup_rows": 2}, choose.TOO_MANY_ROWS_FOUND),
+        ({"lookup_bytes": 2}, choose.TOO_MANY_BYTES_FOUND),
         ({"write_rows": 3}, choose.TOO_MANY_ROWS_TO_WRITE),
         ({"merge_table_bytes": 1}, choose.TABLE_TOO_LARGE),
     ],

@@ -13,7 +13,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from freshview.errors import ConcurrentWrite, HistoryLost, NativeRefused, StaleCommit, TableMissing
+from freshview.errors import (
+    ConcurrentWrite,
+    HistoryLost,
+    NativeRefused,
+    StaleCommit,
+    TableMissing,
+    TooManyBytes,
+)
 from freshview.storage.columns import columns_of
 from freshview.storage.interface import Commit
 from freshview.storage.native import NativeStorage
@@ -267,3 +274,16 @@ def test_keys_close_together_become_a_few_ranges(tmp_path: Path) -> None:
     assert all(low <= high for low, high in close)
     assert all(one[1] < two[0] for one, two in itertools.pairwise(close))
     assert ranges(list(range(0, 2_000_000, 100_000))) is None
+
+
+@pytest.mark.parametrize("engine_above_bytes", [0, 1 << 30], ids=["engine", "scan"])
+def test_a_lookup_stops_at_its_bytes(engine_above_bytes: int, tmp_path: Path) -> None:
+    storage = NativeStorage(engine_above_bytes=engine_above_bytes)
+    path = str(tmp_path / "wide")
+    storage.create(path, rows(*range(40), v="x" * 1000))
+    keys = pa.array([7, 8], pa.int64())
+    found = storage.lookup(path, 0, ["k", "v"], "k", keys, None, 3000)
+    assert bag(found) == bag(rows(7, 8, v="x" * 1000))
+    with pytest.raises(TooManyBytes) as caught:
+        storage.lookup(path, 0, ["k", "v"], "k", keys, None, 1500)
+    assert caught.value.parameters == {"path": path, "limit": 1500}

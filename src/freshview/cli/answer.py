@@ -2,13 +2,14 @@
 
 On success the object has ``"ok": true`` and what the command found; on failure ``"ok": false``, a
 ``code`` and the ``error`` text. It goes to standard output either way, and the exit code tells the
-same: 0 done, 1 failed, 2 called wrongly.
+same: 0 done, 1 failed, 2 called wrongly, 130 and 143 cancelled by Ctrl-C and by SIGTERM.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import json
+import signal
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
@@ -86,6 +87,10 @@ def failures(as_json: bool) -> Iterator[None]:
         )
     except (typer.Exit, typer.Abort, UsageError):
         raise
+    except KeyboardInterrupt as stopped:
+        number = signal.SIGTERM if isinstance(stopped, Terminated) else signal.SIGINT
+        text = f"Cancelled by {number.name}; what was committed is whole, the rest is as it was."
+        fail("CANCELLED", text, as_json=as_json, status=128 + number)
     except OSError as error:
         fail("FILE_ERROR", f"FILE_ERROR: {error}", as_json=as_json)
     except Exception as error:
@@ -111,6 +116,19 @@ def _of_spark(error: Exception) -> tuple[str, str] | None:
     code = error.getCondition() or "SPARK_ERROR"
     text = (error.getMessage() or str(error)).split("\n\nJVM stacktrace")[0].rstrip()
     return code, text if text.startswith((code, f"[{code}]")) else f"{code}: {text}"
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command as Ctrl-C does."""
+
+
+def hear_termination() -> None:
+    """Let SIGTERM end the command with an answer, as SIGINT does."""
+
+    def terminated(*_: object) -> NoReturn:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminated)
 
 
 def plain(value: object) -> Any:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from freshview import __version__
-from freshview.cli.answer import USAGE, WIDTH, UsageError, fail
+from freshview.cli.answer import USAGE, WIDTH, UsageError, fail, hear_termination
 from freshview.cli.bench import bench
 from freshview.cli.check import check
 from freshview.cli.demo import demo
@@ -54,7 +54,7 @@ def freshview(
               freshview refresh --warehouse shop
 
     Each command answers with one JSON object when given --json, and ends with 0 (done), 1 (failed)
-    or 2 (called wrongly). The warehouse is named by --warehouse or FRESHVIEW_WAREHOUSE, and is the
+    or 2 (called wrongly); 130 and 143 after Ctrl-C and SIGTERM. The warehouse is named by --warehouse or FRESHVIEW_WAREHOUSE, and is the
     current folder otherwise.
     """  # noqa: D301 (the marks are Click's: they keep the lines as they are)
 
@@ -65,6 +65,7 @@ for command in (init, demo, register, sql, refresh, explain, status, check, vacu
 
 def main() -> None:
     """Run the command line of this process."""
+    hear_termination()
     if "--json" not in sys.argv[1:]:
         app(prog_name="freshview")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,12 +34,12 @@ def vacuum(
 ) -> None:
     """List, or remove, what interrupted work and old versions of views have left behind.
 
-    Base tables are not touched.
+    Base tables are not touched, and what is in use at the moment is left for the next time.
 
     Example: freshview vacuum --older-than 24 --remove --warehouse shop
     """
-    if hours < 0:
-        refuse("--older-than takes a number of hours, 0 or more")
+    if not (isfinite(hours) and hours >= 1):
+        refuse("--older-than takes a number of hours, 1 or more")
     with failures(as_json):
         found = opened(warehouse).vacuum(hours, remove=remove)
     size = sum(leftover.bytes for leftover in found)

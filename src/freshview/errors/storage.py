@@ -69,6 +69,16 @@ class TooManyRows(FreshviewError):
 
 
 @final
+class TooManyBytes(FreshviewError):
+    """A lookup found rows that are larger together than its limit allows."""
+
+    code = "TOO_MANY_BYTES"
+    what_template = "{path} has more than {limit} bytes of rows for this request."
+    why_template = "rows brought to the driver are limited, so that its memory follows the change"
+    do_template = "let Spark do it, or raise the limit"
+
+
+@final
 class StaleCommit(FreshviewError):
     """Another writer has already committed this number."""
 

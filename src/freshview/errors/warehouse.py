@@ -166,6 +166,59 @@ class Busy(FreshviewError):
 
 
 @final
+class OutOfMemory(FreshviewError):
+    """Spark had too little memory for the work on a view."""
+
+    code = "OUT_OF_MEMORY"
+    what_template = "{name} keeps its state: Spark ran out of memory."
+    why_template = "{reason}"
+    do_template = (
+        "give Spark more memory (spark.driver.memory, spark.executor.memory), or make the values"
+        " of the view smaller; then refresh again"
+    )
+
+
+@final
+class SparkFailed(FreshviewError):
+    """Spark failed in a way that is no fault of an expression, such as lost tasks."""
+
+    code = "SPARK_FAILED"
+    what_template = "{name} keeps its state: Spark failed."
+    why_template = "{reason}"
+    do_template = "see the cause of this error and Spark's log, then refresh again"
+
+
+@final
+class SparkGone(FreshviewError):
+    """The JVM has ended, or can no longer be reached."""
+
+    code = "SPARK_GONE"
+    what_template = "{name} keeps its state: Spark has ended or cannot be reached."
+    why_template = "{reason}"
+    do_template = "start a new process; if it comes again, the machine may lack memory for the JVM"
+
+
+@final
+class Cancelled(FreshviewError):
+    """The process was asked to end while it worked."""
+
+    code = "CANCELLED"
+    what_template = "the work was cancelled by {signal}."
+    why_template = "the process was asked to end"
+    do_template = "run it again: what was committed is whole, and everything else is as it was"
+
+
+@final
+class RetentionTooShort(FreshviewError):
+    """A vacuum was asked to remove what may still be in use."""
+
+    code = "RETENTION_TOO_SHORT"
+    what_template = "nothing was removed: {hours} hours is no retention."
+    why_template = "a query that runs needs the files of the version that it began with"
+    do_template = "keep what is younger than {least} hour at least"
+
+
+@final
 class Crowded(FreshviewError):
     """Other refreshers were ahead of this one again and again."""
 

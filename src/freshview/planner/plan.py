@@ -41,6 +41,7 @@ class Limits:
     """How much may come to the driver; past it, Spark does the same work on the tables."""
 
     delta_rows: int = 200_000
+    delta_bytes: int = 64 << 20
     lookup_rows: int = 500_000
     whole_view_rows: int = 50_000
 

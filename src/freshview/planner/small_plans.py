@@ -102,6 +102,8 @@ LENGTH_BYTES = 4
 """Spark writes the length of a batch before it."""
 
 _task_numbers = itertools.count(2**62)
+_running: dict[int, JavaObject] = {}
+"""The contexts of tasks that run now, by number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,28 @@ class Timings:
 
     import_ms: float
     evaluate_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How much may come out of a run: its rows are held in this process."""
+
+    rows: int
+    bytes: int
+
+
+UNBOUND = Bound(2**31 - 2, 2**62)
+"""As much as Spark can bring at all."""
+
+
+class TooLarge(Exception):
+    """A run has more rows than its bound."""
+
+
+def cancel_running() -> None:
+    """Have every run end with an error at its next row; to be called from another thread."""
+    for context in tuple(_running.values()):
+        context.markInterrupted("cancelled")
 
 
 class SmallPlans:
@@ -185,9 +209,11 @@ class _Driver:
             *(self._metrics, metrics, 1, self._no_resources),
         )
         self._contexts.setTaskContext(context)
+        _running[number] = context
         try:
             yield context
         finally:
+            del _running[number]
             context.markTaskCompleted(self.scala.none)
             memory.cleanUpAllAllocatedMemory()
             self._memory.releaseAllExecutionMemoryForTask(number)
@@ -223,20 +249,26 @@ class _Driver:
             finally:
                 source.close()
 
-    def table(self, rows: JavaObject, types: JavaObject) -> pa.Table | None:
-        """The rows of an iterator, or None if there are none.
+    def table(self, rows: JavaObject, types: JavaObject, bound: Bound) -> pa.Table | None:
+        """The rows of an iterator, or None if there are none. TooLarge if they do not fit.
+
+        They are one batch, which Spark ends at the bound.
 
         They come by a file, never as the value of a call: py4j answers in pieces of 8 kB, and from
         the second piece on the two ends of the socket wait 40 ms for each other.
         """
-        batches = self.arrow.toBatchWithSchemaIterator(rows, types, 0, 0, self.zone, False, False)
+        batches = self.arrow.toBatchWithSchemaIterator(
+            rows, types, max(bound.rows, 1), max(bound.bytes, 1), self.zone, False, False
+        )
         if not batches.hasNext():
             return None
         with tempfile.NamedTemporaryFile(dir=MEMORY_FOLDER, prefix="freshview-") as file:
             stream = self.scala.new("java.io.FileOutputStream", file.name)
             data = self.scala.new("java.io.DataOutputStream", stream)
-            self._python.writeIteratorToStream(batches, data)
+            self._python.writeIteratorToStream(batches.take(1), data)
             data.close()
+            if batches.hasNext():
+                raise TooLarge
             with pa.memory_map(file.name) as written:
                 written.seek(LENGTH_BYTES)
                 return pa.ipc.open_stream(written).read_all()
@@ -280,8 +312,11 @@ class SmallPlan:
         """Run once over no rows, so that the first refresh finds everything loaded."""
         self.run({leaf.relation: leaf.schema.empty_table() for leaf in self._leaves})
 
-    def run(self, tables: Mapping[TableLeaf, pa.Table]) -> pa.Table:
-        """Evaluate over these rows, whose columns have the names of the leaf's attributes."""
+    def run(self, tables: Mapping[TableLeaf, pa.Table], bound: Bound = UNBOUND) -> pa.Table:
+        """Evaluate over these rows, whose columns have the names of the leaf's attributes.
+
+        Raises TooLarge when there are more than the bound allows.
+        """
         rows = sum(table.num_rows for table in tables.values())
         with self._lock, self._driver.active(compiled=rows >= COMPILED_FROM_ROWS):
             started = time.perf_counter()
@@ -290,14 +325,18 @@ class SmallPlan:
             }
             evaluating = time.perf_counter()
             if self._prepared is None:
-                result = self._in_driver(imported, rows)
+                result = self._in_driver(imported, rows, bound)
             else:
-                result = self._as_query(self._prepared, imported)
+                result = self._as_query(self._prepared, imported, bound)
+            if result.num_rows > bound.rows:
+                raise TooLarge
             ended = time.perf_counter()
             self.timings = Timings(1000 * (evaluating - started), 1000 * (ended - evaluating))
         return result
 
-    def _in_driver(self, imported: Mapping[TableLeaf, JavaObject], rows: int) -> pa.Table:
+    def _in_driver(
+        self, imported: Mapping[TableLeaf, JavaObject], rows: int, bound: Bound
+    ) -> pa.Table:
         """Compute the one partition in this thread, as an executor would in a task."""
         assert self._rdd is not None
         try:
@@ -305,18 +344,21 @@ class SmallPlan:
                 leaf.put(imported[leaf.relation])
             with self._driver.task(rows >= COMPILED_FROM_ROWS) as task:
                 found = self._rdd.iterator(self._partition, task)
-                result = self._driver.table(found, self._types)
+                result = self._driver.table(found, self._types, bound)
         finally:
             if rows > ROWS_LEFT_MAX:
                 for leaf in self._leaves:
                     leaf.clear()
         return self._empty if result is None else result
 
-    def _as_query(self, prepared: Prepared, imported: Mapping[TableLeaf, JavaObject]) -> pa.Table:
+    def _as_query(
+        self, prepared: Prepared, imported: Mapping[TableLeaf, JavaObject], bound: Bound
+    ) -> pa.Table:
         """Run as any query of Spark."""
         session = self._driver.session
         leaves = {leaf: as_dataframe(session, found) for leaf, found in imported.items()}
-        return prepared.dataframe(leaves).toArrow().cast(self.schema)
+        found = prepared.dataframe(leaves).limit(bound.rows + 1)
+        return found.toArrow().cast(self.schema)
 
 
 class _Leaf:

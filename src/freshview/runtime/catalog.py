@@ -206,13 +206,19 @@ class Catalog:
         if any(known.lower() == name.lower() for known in self._entries):
             raise NameTaken(name=name)
 
+    def check_unread(self, name: str) -> None:
+        """No view reads it."""
+        readers = self.readers(name)
+        if readers:
+            raise ViewInUse(name=name, readers=", ".join(readers))
+
     def replace(self, old: ViewEntry, new: ViewEntry) -> None:
         """Put another view of the same name in place of one that nobody reads."""
 
         def change() -> None:
             if self.view(old.name).id != old.id:
                 raise NameTaken(name=old.name)
-            self._check_unread(old.name)
+            self.check_unread(old.name)
             self._put(new)
 
         self._change(change)
@@ -228,7 +234,7 @@ class Catalog:
 
         def change() -> None:
             self.get(name)
-            self._check_unread(name)
+            self.check_unread(name)
             del self._entries[name]
 
         self._change(change)
@@ -237,11 +243,6 @@ class Catalog:
         for source in entry.sources if isinstance(entry, ViewEntry) else ():
             self.get(source)
         self._entries[entry.name] = entry
-
-    def _check_unread(self, name: str) -> None:
-        readers = self.readers(name)
-        if readers:
-            raise ViewInUse(name=name, readers=", ".join(readers))
 
     def _change(self, change: Callable[[], None]) -> None:
         """Change the newest state and write the next one, again if another process was faster."""

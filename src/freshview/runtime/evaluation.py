@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -10,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from freshview.algebra.relations import Relation
 from freshview.algebra.schema import quoted
 from freshview.planner.lower import Prepared, TableLeaf, prepare
-from freshview.planner.small_plans import SmallPlan, SmallPlans
+from freshview.planner.small_plans import Bound, SmallPlan, SmallPlans, TooLarge
 from freshview.runtime.catalog import ViewEntry
 from freshview.storage.interface import Rows
 
@@ -33,8 +34,11 @@ class Evaluator:
         variant: object,
         relation: Relation,
         leaves: Mapping[TableLeaf, Rows],
+        bound: Bound,
     ) -> Rows:
         """The relation's rows: a ``pyarrow.Table`` if all leaves are local, else a DataFrame.
+
+        So are rows past the bound: local rows that meet can be more than there were of them.
 
         The view and ``variant`` identify the plan, so that it need not be compared as a tree. The
         session has the settings under which the view was defined.
@@ -44,7 +48,8 @@ class Evaluator:
         if len(local) == len(leaves):
             if key not in self._small:
                 self._small[key] = self._small_for(relation, tuple(sorted(view.settings.items())))
-            return self._small[key].run(local)
+            with suppress(TooLarge):
+                return self._small[key].run(local, bound)
         if key not in self._large:
             self._large[key] = prepare(self._spark(), relation)
         return self._large[key].dataframe(

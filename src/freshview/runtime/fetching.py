@@ -7,9 +7,17 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's users know)
-from pyspark.sql.types import BinaryType, StringType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+)
 
 from freshview.algebra.schema import quoted
 from freshview.runtime.commit import SourceVersion
@@ -17,7 +25,8 @@ from freshview.runtime.parts import Parts
 from freshview.storage.interface import Rows, TableState
 from freshview.storage.native_rules import natively_writable
 
-_WIDE = "__wide"
+_BYTES = "__bytes"
+_LONG = (StringType, BinaryType, ArrayType, MapType, StructType, VariantType)
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 
 
@@ -49,24 +58,52 @@ def fetched(
 
 
 def few_rows(rows: DataFrame, most: int, most_bytes: int) -> pa.Table | None:
-    """All rows, None if they are more than ``most`` or one has more than its share of the bytes.
+    """All rows, None if they are more than ``most`` or one has more than its share of the bytes."""
+    share = most_bytes // max(most, 1)
+    found, sizes = _guarded(rows.limit(most + 1), share)
+    return found if found.num_rows <= most and _largest(sizes) <= share else None
 
-    Spark says of each row whether its texts are too long, and then leaves them out, so that what
-    comes is bounded whatever the rows are.
+
+def rows_that_fit(kept: DataFrame, most: int, most_bytes: int) -> pa.Table | None:
+    """All rows, None if they are more than ``most`` or larger than ``most_bytes`` together.
+
+    Few rows may have more than their share each: they are fetched once their sizes are known to
+    fit, which is cheap only where Spark keeps the rows.
     """
-    texts = {f.name for f in rows.schema if isinstance(f.dataType, StringType | BinaryType)}
-    size = F.lit(0)
-    for name in texts:
-        size = size + F.coalesce(F.octet_length(quoted(name)), F.lit(0))
-    wide = size > most_bytes // most
+    share, few = most_bytes // max(most, 1), kept.limit(most + 1)
+    found, sizes = _guarded(few, share)
+    if found.num_rows > most or (pc.sum(sizes).as_py() or 0) > most_bytes:
+        return None
+    return found if _largest(sizes) <= share else few.toArrow()
+
+
+def _guarded(rows: DataFrame, share: int) -> tuple[pa.Table, pa.ChunkedArray]:
+    """The rows and how long the texts of each are; longer ones than its share are left out.
+
+    So what comes is bounded, whatever the rows are.
+    """
+    long = {field.name: _bytes(field) for field in rows.schema if isinstance(field.dataType, _LONG)}
+    size = sum(long.values(), F.lit(0).cast("bigint"))
     guarded = [
-        F.when(~wide, F.col(quoted(name))).alias(name) if name in texts else F.col(quoted(name))
+        F.when(size <= share, F.col(quoted(name))).alias(name)
+        if name in long
+        else F.col(quoted(name))
         for name in rows.columns
     ]
-    found = rows.limit(most + 1).select(*guarded, wide.alias(_WIDE)).toArrow()
-    if found.num_rows > most or pc.any(found[_WIDE]).as_py():
-        return None
-    return found.drop_columns([_WIDE])
+    found = rows.select(*guarded, size.alias(_BYTES)).toArrow()
+    return found.drop_columns([_BYTES]), found[_BYTES]
+
+
+def _largest(sizes: pa.ChunkedArray) -> int:
+    return int(pc.max(sizes).as_py() or 0)
+
+
+def _bytes(field: StructField) -> Column:
+    """How many bytes a value has; of a nested one, its text has about as many."""
+    value = F.col(quoted(field.name))
+    if not isinstance(field.dataType, StringType | BinaryType):
+        value = value.cast("string")
+    return F.coalesce(F.octet_length(value), F.lit(0)).cast("bigint")
 
 
 def _types(schema: StructType) -> dict[str, str]:

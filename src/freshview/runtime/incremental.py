@@ -29,6 +29,7 @@ from freshview.planner.plan import (
     refresh_plan,
     source_columns,
 )
+from freshview.planner.small_plans import Bound
 from freshview.planner.stages import (
     Advance,
     ApplyRows,
@@ -43,8 +44,10 @@ from freshview.planner.stages import (
 )
 from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason
+from freshview.runtime.cancellation import check
 from freshview.runtime.catalog import Policy, ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion
+from freshview.runtime.fetching import rows_that_fit
 from freshview.runtime.outcome import outcome
 from freshview.runtime.parts import Parts
 from freshview.runtime.report import ADVANCED, INCREMENTAL, ViewReport
@@ -196,6 +199,9 @@ class IncrementalRefresh:
         except PySparkException as error:
             work.release()
             raise Preferred(_failed(work.entry, error)) from error
+        except BaseException:
+            work.release()
+            raise
         return version
 
     def deltas(
@@ -276,6 +282,7 @@ class IncrementalRefresh:
         run: Refresh,
     ) -> int | None:
         point("refresh.stage")
+        check()
         match stage:
             case ReadChanges():
                 return None
@@ -343,15 +350,18 @@ class IncrementalRefresh:
         """The relation by Spark; brought to the driver when it is small."""
         version = (variant, id(work.strategy), tuple(sorted(work.deltas)))
         rows = self.parts.evaluator.evaluate(
-            work.entry, version, relation, _read_by(relation, work.leaves)
+            work.entry,
+            version,
+            relation,
+            _read_by(relation, work.leaves),
+            Bound(self.limits.delta_rows, self.limits.delta_bytes),
         )
         if isinstance(rows, pa.Table):
             return rows
         kept = rows.persist()
         work.cached.append(kept)
-        limit = self.limits.delta_rows
-        local = kept.limit(limit + 1).toArrow()
-        return local if local.num_rows <= limit else kept
+        local = rows_that_fit(kept, self.limits.delta_rows, self.limits.delta_bytes)
+        return kept if local is None else local
 
     def _apply(
         self, work: Work, consumed: Consumed, vector: Mapping[str, SourceVersion], run: Refresh

@@ -28,6 +28,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from freshview.errors import Busy, LeaseLost
+from freshview.runtime.cancellation import check
 
 EXPIRES_S = 20.0
 _BEATS_PER_LEASE = 5
@@ -116,6 +117,7 @@ def _taken(folder: Path, wait_s: float, expires_s: float) -> Lease:
     seen: tuple[int, int] | None = None
     since = started
     while True:
+        check()
         fence = _highest(folder)
         beat = _beat(folder, fence)
         now = time.monotonic()

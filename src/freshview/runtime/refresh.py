@@ -7,7 +7,10 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from pyspark.errors import PySparkException
+
 from freshview.errors import (
+    Cancelled,
     ConcurrentWrite,
     Crowded,
     FreshviewError,
@@ -20,6 +23,7 @@ from freshview.faults import point
 from freshview.planner.plan import Limits
 from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason, reason_of
+from freshview.runtime.cancellation import Interrupted, check, noted
 from freshview.runtime.catalog import Policy, ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion, consumed_of
 from freshview.runtime.epochs import OldNews
@@ -30,6 +34,7 @@ from freshview.runtime.progress import progress
 from freshview.runtime.recompute import create, recompute
 from freshview.runtime.report import UNCHANGED, Report, ViewReport
 from freshview.runtime.retries import attempts
+from freshview.runtime.spark_failures import spark_failures
 from freshview.runtime.view_graph import base_tables, refresh_order
 from freshview.storage.interface import Commit
 
@@ -66,6 +71,7 @@ class Refresh:
     ) -> Commit:
         """The commit that follows a view's state, once it is sure that the view is still ours."""
         assert self.lease is not None
+        check()
         self.lease.check()
         return consumed.next(entry, sources, mode, self.lease.fence)
 
@@ -122,7 +128,12 @@ class Refresher:
                         self._view(entry, chosen or entry.policy, run)
                     except Overtaken:
                         raise
-                    except Exception as error:
+                    except BaseException as error:
+                        cancelled = noted()
+                        if cancelled is not None:
+                            raise self._cancelled(run, failures, entry, cancelled) from error
+                        if not isinstance(error, Exception):
+                            raise
                         if not self._is_dropped(entry):
                             failures[entry.name] = error
                         stale.add(entry.name)
@@ -141,8 +152,13 @@ class Refresher:
         self.parts.catalog.load()
         return entry.id not in {view.id for view in self.parts.catalog.views()}
 
-    def create(self, entry: ViewEntry, strategy: Strategy, old: ViewEntry | None) -> Report:
-        """Compute a new view over views and tables that agree, and put it into the catalog."""
+    def create(
+        self, entry: ViewEntry, strategy: Strategy, old: ViewEntry | None, held: Lease
+    ) -> Report:
+        """Compute a new view over views and tables that agree, and put it into the catalog.
+
+        Its lease tells others that its folder is in use, as long as the catalog does not.
+        """
         started = time.perf_counter()
         parts = self.parts
         below = refresh_order(parts.catalog, entry.sources)
@@ -152,7 +168,9 @@ class Refresher:
             for view in below:
                 self._view(view, view.policy, run)
             vector = {name: run.pinned[name] for name in entry.sources}
-            made = create(parts, entry, strategy, vector, run)
+            with spark_failures(entry.name):
+                made = create(parts, entry, strategy, vector, run)
+            held.check()
             if old is None:
                 parts.catalog.add(entry)
             else:
@@ -180,6 +198,13 @@ class Refresher:
         if above:
             first.add_note(f"Views that read it keep their state: {', '.join(above)}.")
         return first
+
+    def _cancelled(
+        self, run: Refresh, failures: Mapping[str, Exception], entry: ViewEntry, signal: str
+    ) -> Interrupted:
+        """What ends the refresh, after the log of what did happen before the signal."""
+        self._log_failures(run, {**failures, entry.name: Cancelled(signal=signal)})
+        return Interrupted()
 
     def _recorded(self, run: Refresh, started: float) -> Report:
         """The epoch and the log of a refresh that changed something."""
@@ -243,13 +268,16 @@ class Refresher:
 
     def _view(self, entry: ViewEntry, policy: Policy, run: Refresh) -> None:
         parts = self.parts
+        check()
         report = self._unchanged(entry, policy, run)
         if report is None:
             with lease(view_lease(parts.root, entry.name), wait_s=VIEW_LEASE_S) as held:
                 run.lease = held
                 try:
                     report = self._unchanged(entry, policy, run)
-                    report = report or self._changed(entry, policy, run)
+                    if report is None:
+                        with spark_failures(entry.name):
+                            report = self._changed(entry, policy, run)
                 except (StaleCommit, ConcurrentWrite) as raced:
                     raise Overtaken from raced
         run.reports.append(report)
@@ -343,6 +371,9 @@ class Refresher:
 
 
 def _code(error: Exception) -> str:
+    """The code of an error of ours, the condition of one of Spark's."""
+    if isinstance(error, PySparkException):
+        return error.getCondition() or type(error).__name__
     return error.code if isinstance(error, FreshviewError) else type(error).__name__
 
 

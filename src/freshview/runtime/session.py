@@ -18,6 +18,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from freshview.errors import SparkWithoutDelta
+from freshview.runtime.cancellation import still_watching
 from freshview.runtime.class_archive import archive_options
 from freshview.runtime.jars import delta_jars
 from freshview.runtime.java import find_java
@@ -53,7 +54,7 @@ def spark_session(
         return active
     environment = _start_environment()
     settings = embedded_settings(master=master, memory=memory, app_name=app_name, extra=extra or {})
-    with _environment(environment):
+    with _environment(environment), still_watching():
         context = _start_context(settings)
     session = SparkSession.builder.getOrCreate()
     _check_delta_classes(context)

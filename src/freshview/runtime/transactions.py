@@ -42,7 +42,7 @@ from freshview.storage.interface import Commit
 
 APPLICATION = "freshview:apply"
 Step = Mapping[str, Any]
-_NEVER = "[]"
+NEVER = "[]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Transactions:
         """While this is held, no transaction is half done."""
         with lease(self._folder / "lease") as held:
             if held.expired:
-                link_whole(self._intent(held.fence - 1), _NEVER)
+                link_whole(self._intent(held.fence - 1), NEVER)
             for intent in self._intents():
                 self._recover(intent)
             yield held
@@ -122,7 +122,7 @@ class Transactions:
     def _intents(self) -> list[Path]:
         """Those that are to be completed."""
         found = sorted(self._folder.glob("*.intent.json"))
-        return [file for file in found if _size(file) > len(_NEVER)]
+        return [file for file in found if _size(file) > len(NEVER)]
 
     def _checked(self, name: str, change: TableChanges) -> dict[str, pa.Table]:
         """The rows of each kind of change in the table's types, or an error before any write."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from freshview.errors import (
     DefinitionChanged,
+    DefinitionRejected,
     TableMissing,
     TransactionUnfinished,
     UnknownEpoch,
@@ -24,6 +25,7 @@ from freshview.faults import point
 from freshview.frontend.catalyst import COPIED_SETTINGS
 from freshview.planner.plan import Limits
 from freshview.planner.strategy import Strategy, Technique
+from freshview.runtime.cancellation import cancellable
 from freshview.runtime.catalog import Catalog, Policy, TableEntry, ViewEntry, check_name
 from freshview.runtime.check import CheckResult, compare, repair
 from freshview.runtime.definitions import (
@@ -38,7 +40,7 @@ from freshview.runtime.definitions import (
 from freshview.runtime.epochs import Epochs
 from freshview.runtime.evaluation import Evaluator
 from freshview.runtime.explanation import Explanation, explain
-from freshview.runtime.lease import lease, view_lease
+from freshview.runtime.lease import Lease, lease, view_lease
 from freshview.runtime.named_tables import session_with
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
@@ -121,7 +123,7 @@ class Warehouse:
         check_name(name)
         path = self.root / "tables" / name
         parts = tuple(partition_by)
-        with lease(view_lease(self.root, name)):
+        with self._held(name):
             self.catalog.load()
             self.catalog.check_free(name)
             if isinstance(rows, DataFrame):
@@ -189,7 +191,7 @@ class Warehouse:
         """Forget a view and remove its content, once nobody is refreshing it."""
         self.catalog.load()
         self.catalog.view(name)
-        with lease(view_lease(self.root, name), wait_s=VIEW_LEASE_S):
+        with self._held(name):
             self.catalog.load()
             entry = self.catalog.view(name)
             self.catalog.remove(name)
@@ -200,6 +202,7 @@ class Warehouse:
         self.catalog.load()
         self.catalog.set_policy(name, Policy(policy))
 
+    @cancellable()
     def refresh(
         self, *names: str, policy: Policy | str | None = None, full: bool = False
     ) -> Report:
@@ -230,6 +233,7 @@ class Warehouse:
         found = self.parts.epochs.newest(names)
         return None if found is None else found.number
 
+    @cancellable()
     def check(
         self, name: str, *, sample: float | None = None, repair_groups: bool = False
     ) -> CheckResult:
@@ -249,7 +253,7 @@ class Warehouse:
                 if not result.ok:
                     self.refresh(name, full=True)
                 return replace(result, repaired=result.missing + result.extra)
-            with lease(view_lease(self.root, name)) as held:
+            with self._held(name) as held:
                 now = self._refresher.consumed(entry)
                 count = repair(self.parts, entry, strategy, now, held)
             return replace(result, repaired=count)
@@ -257,10 +261,11 @@ class Warehouse:
     def vacuum(self, hours: float = DEFAULT_HOURS, *, remove: bool = False) -> list[Leftover]:
         """What nobody needs and is older than so many hours: listed, or removed."""
         self.catalog.load()
-        found = list(leftovers(self.catalog, hours))
-        if remove:
-            for leftover in found:
+        found = []
+        for leftover in leftovers(self.catalog, self._refresher.consumed, hours):
+            if remove:
                 leftover.remove()
+            found.append(leftover)
         return found
 
     def explain(self, name: str) -> Explanation:
@@ -278,6 +283,7 @@ class Warehouse:
         self.catalog.load()
         return run_statement(self, text)
 
+    @cancellable()
     def _create(
         self,
         name: str,
@@ -294,6 +300,10 @@ class Warehouse:
         old = self.catalog.view(name) if replace_existing and name in self.catalog else None
         if old is None:
             self.catalog.check_free(name)
+        else:
+            self.catalog.check_unread(name)
+        if name in strategy.sources:
+            raise DefinitionRejected(name=name, reason="it reads the view that it replaces")
         identity = uuid.uuid4().hex
         entry = ViewEntry(
             name,
@@ -310,9 +320,9 @@ class Warehouse:
             settings_of(self.spark, COPIED_SETTINGS),
             self._definitions.source_columns(strategy.sources),
         )
-        with progress(f"computing {name}"):
+        with progress(f"computing {name}"), self._held(name) as held:
             try:
-                report = self._refresher.create(entry, strategy, old)
+                report = self._refresher.create(entry, strategy, old, held)
             except BaseException as problem:
                 self.catalog.load()
                 if entry not in self.catalog.views():
@@ -321,10 +331,13 @@ class Warehouse:
                     for source in entry.sources:
                         self.catalog.get(source)  # the better error, if one was dropped meanwhile
                 raise
-        if old is not None:
-            with lease(view_lease(self.root, name), wait_s=VIEW_LEASE_S):
+            if old is not None:
                 self._forget(old)
         return report
+
+    def _held(self, view: str) -> AbstractContextManager[Lease]:
+        """The lease of a view, as long as its creation or refresh may take."""
+        return lease(view_lease(self.root, view), wait_s=VIEW_LEASE_S)
 
     def _same_definition(
         self, entry: ViewEntry, strategy: Strategy, function: ViewFunction

@@ -14,7 +14,7 @@ from typing import Literal, Protocol, TypeVar
 
 import pyarrow as pa
 
-from freshview.errors import NativeRefused, TooManyRows
+from freshview.errors import NativeRefused, TooManyBytes, TooManyRows
 from freshview.storage.interface import Commit, Rows, Storage, TableState
 from freshview.storage.native_changes import ChangedFiles
 from freshview.storage.native_rules import Operation, refusal
@@ -26,6 +26,7 @@ TOO_MANY_CHANGED_ROWS = "TOO_MANY_CHANGED_ROWS"
 TOO_MANY_CHANGED_BYTES = "TOO_MANY_CHANGED_BYTES"
 TOO_MANY_KEYS = "TOO_MANY_KEYS"
 TOO_MANY_ROWS_FOUND = "TOO_MANY_ROWS_FOUND"
+TOO_MANY_BYTES_FOUND = "TOO_MANY_BYTES_FOUND"
 TABLE_TOO_LARGE = "TABLE_TOO_LARGE"
 TOO_MANY_ROWS_TO_WRITE = "TOO_MANY_ROWS_TO_WRITE"
 ROWS_ARE_IN_SPARK = "ROWS_ARE_IN_SPARK"
@@ -42,6 +43,19 @@ class Local(Storage, Protocol):
         """The data files of a version where they hold its rows as they stand, else None."""
         ...
 
+    def lookup(
+        self,
+        path: str,
+        version: int,
+        columns: Sequence[str],
+        key: str,
+        keys: pa.Array,
+        limit: int | None = None,
+        limit_bytes: int | None = None,
+    ) -> pa.Table:
+        """See `Storage.lookup`. Rows larger than `limit_bytes` together raise TooManyBytes."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -51,6 +65,7 @@ class Limits:
     changes_bytes: int = 64 << 20
     lookup_keys: int = 100_000
     lookup_rows: int = 200_000
+    lookup_bytes: int = 64 << 20
     read_rows: int = 200_000
     write_rows: int = 200_000
     write_bytes: int = 64 << 20
@@ -214,15 +229,20 @@ class Tables:
         bound = self.limits.lookup_rows if limit is None else min(limit, self.limits.lookup_rows)
 
         def ask(storage: Storage) -> Rows:
-            most = bound if storage is self.native else limit
-            return storage.lookup(path, version, columns, key, keys, most)
+            if storage is not self.native:
+                return storage.lookup(path, version, columns, key, keys, limit)
+            most = self.limits.lookup_bytes
+            return self.native.lookup(path, version, columns, key, keys, bound, most)
 
         try:
             return self._answered(Operation.LOOKUP, path, reason, state.files, ask)
         except TooManyRows:
             if limit is not None and limit <= bound:
                 raise
-            return self._answered(Operation.LOOKUP, path, TOO_MANY_ROWS_FOUND, state.files, ask)
+            reason = TOO_MANY_ROWS_FOUND
+        except TooManyBytes:
+            reason = TOO_MANY_BYTES_FOUND
+        return self._answered(Operation.LOOKUP, path, reason, state.files, ask)
 
     def create(
         self,

@@ -22,6 +22,7 @@ from freshview.errors import (
     SchemaMismatch,
     TableExists,
     TableMissing,
+    TooManyBytes,
     TooManyRows,
 )
 from freshview.storage.commit_files import DataFile
@@ -125,8 +126,9 @@ class MemoryStorage:
         key: str,
         keys: pa.Array,
         limit: int | None = None,
+        limit_bytes: int | None = None,
     ) -> pa.Table:
-        """See `Storage.lookup`."""
+        """See `Local.lookup`."""
         rows = self._rows(path, version)
         column = self._selected(path, rows, [key]).column(key).combine_chunks()
         try:
@@ -135,7 +137,10 @@ class MemoryStorage:
             raise NativeRefused(path=path, operation="lookup", reason=str(problem)) from problem
         if limit is not None and len(hits) > limit:
             raise TooManyRows(path=path, limit=limit)
-        return self._selected(path, rows, columns).take(pa.array(hits))
+        found = self._selected(path, rows, columns).take(pa.array(hits))
+        if limit_bytes is not None and found.nbytes > limit_bytes:
+            raise TooManyBytes(path=path, limit=limit_bytes)
+        return found
 
     def create(
         self,

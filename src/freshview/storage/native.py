@@ -155,8 +155,9 @@ class NativeStorage:
         key: str,
         keys: pa.Array,
         limit: int | None = None,
+        limit_bytes: int | None = None,
     ) -> pa.Table:
-        """See `Storage.lookup`. NativeRefused for nested keys and keys of another kind."""
+        """See `Local.lookup`. NativeRefused for nested keys and keys of another kind."""
         with self._handles.at(path, version) as table:
             state = self._served(path, table, Operation.LOOKUP)
             (by,) = columns_of(state, [key])
@@ -170,7 +171,7 @@ class NativeStorage:
         above = self._engine_above_bytes
         search = Lookup(path, store, self._footers, wanted, by, engine, above)
         try:
-            return search.run(files, keys, limit)
+            return search.run(files, keys, limit, limit_bytes)
         except ValueError as problem:
             raise NativeRefused(path=path, operation="lookup", reason=str(problem)) from problem
         except FileNotFoundError as problem:

@@ -22,7 +22,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake import QueryBuilder
 
-from freshview.errors import TooManyRows
+from freshview.errors import TooManyBytes, TooManyRows
 from freshview.storage.columns import Column
 from freshview.storage.native_files import Footers, LiveFile, file_batches, schema_of, shown
 from freshview.storage.native_match import Keys, keys_for
@@ -35,11 +35,13 @@ _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="freshview-lookup")
 
 @dataclass
 class _Budget:
-    """Counts hits over all threads and stops the lookup once there are too many."""
+    """Counts hits over all threads and stops the lookup once there are too many or too large."""
 
     path: str
     limit: int | None
+    limit_bytes: int | None
     found: int = 0
+    held: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def spend(self, count: int) -> None:
@@ -47,6 +49,14 @@ class _Budget:
             self.found += count
             if self.limit is not None and self.found > self.limit:
                 raise TooManyRows(path=self.path, limit=self.limit)
+
+    def hold(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows, once it is sure that they fit."""
+        with self.lock:
+            self.held += rows.nbytes
+            if self.limit_bytes is not None and self.held > self.limit_bytes:
+                raise TooManyBytes(path=self.path, limit=self.limit_bytes)
+        return rows
 
 
 @dataclass(frozen=True)
@@ -62,16 +72,22 @@ class Lookup:
     engine_above_bytes: int
     """Files smaller than this together are read faster without the engine."""
 
-    def run(self, files: Sequence[LiveFile], keys: pa.Array, limit: int | None) -> pa.Table:
+    def run(
+        self,
+        files: Sequence[LiveFile],
+        keys: pa.Array,
+        limit: int | None,
+        limit_bytes: int | None = None,
+    ) -> pa.Table:
         """All rows of these files whose key is among the keys."""
         wanted = keys_for(keys, self.key.arrow_type)
         empty = schema_of(self.columns).empty_table()
         able = [live for live in files if self._may_match(live, wanted)]
         if len(wanted) == 0 or not able:
             return empty
-        batches = self._ranged(files, able, wanted, limit)
+        batches = self._ranged(files, able, wanted, _Budget(self.path, limit, limit_bytes))
         if batches is None:
-            batches = self._scanned(able, wanted, _Budget(self.path, limit))
+            batches = self._scanned(able, wanted, _Budget(self.path, limit, limit_bytes))
         return pa.Table.from_batches(batches, empty.schema) if batches else empty
 
     def _engine_is_right(self, files: Sequence[LiveFile]) -> bool:
@@ -89,7 +105,7 @@ class Lookup:
         return True
 
     def _ranged(
-        self, files: Sequence[LiveFile], able: Sequence[LiveFile], keys: Keys, limit: int | None
+        self, files: Sequence[LiveFile], able: Sequence[LiveFile], keys: Keys, budget: _Budget
     ) -> list[pa.RecordBatch] | None:
         """The rows found through the engine, None where it is not the way."""
         if sum(live.size for live in able) < self.engine_above_bytes:
@@ -97,13 +113,13 @@ class Lookup:
         ranges = ranges_of(keys, self.key, files)
         if ranges is None or not self._engine_is_right(able):
             return None
-        budget, batches = _Budget(self.path, limit), []
+        batches = []
         try:
             for column, rows in ranged_batches(self.engine(), self.columns, self.key, ranges):
                 hits = keys.hits(column)
                 budget.spend(len(hits))
                 if len(hits):
-                    batches.append(rows.take(pa.array(hits)))
+                    batches.append(budget.hold(rows.take(pa.array(hits))))
         except EngineFailed:
             return None
         return batches
@@ -159,7 +175,8 @@ class Lookup:
                 if low < high:
                     picked = pa.array(hits[low:high] - start)
                     rows = shown(others, arrays, live.partition, length, picked)
-                    found.append(self._with_key(rows, values.slice(low, high - low)))
+                    whole = self._with_key(rows, values.slice(low, high - low))
+                    found.append(budget.hold(whole))
                 if high == len(hits):
                     break
             return found
