@@ -7,7 +7,6 @@ and a crash leaves one of them. Definitions are SQL text or the name of a Python
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +19,16 @@ from freshview.errors import (
     InvalidName,
     NameTaken,
     UnknownName,
+    UnknownPolicy,
     ViewInUse,
+    WarehouseCorrupt,
     WarehouseMissing,
     WarehouseTooNew,
 )
 from freshview.faults import point
+from freshview.runtime.file_writes import write_atomically, writing
 from freshview.runtime.lease import lease
+from freshview.storage.places import check_place
 
 FORMAT = 1
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -42,6 +45,15 @@ class Policy(Enum):
     INCREMENTAL = "INCREMENTAL"
     STRICT = "STRICT"
     FULL = "FULL"
+
+    @classmethod
+    def named(cls, policy: Policy | str) -> Policy:
+        """The policy of a name; UnknownPolicy if there is none."""
+        try:
+            return cls(policy)
+        except ValueError:
+            known = ", ".join(each.value for each in cls)
+            raise UnknownPolicy(policy=policy, known=known) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +108,11 @@ class Catalog:
     @classmethod
     def create(cls, root: Path) -> Catalog:
         """An empty catalog in a new or existing folder; an existing catalog stays."""
+        check_place(str(root))
         catalog = cls(root)
         if not catalog.file.exists():
-            catalog.file.parent.mkdir(parents=True, exist_ok=True)
+            with writing(root):
+                catalog.file.parent.mkdir(parents=True, exist_ok=True)
             with catalog._changing(new=True):
                 pass
         catalog.load()
@@ -106,18 +120,29 @@ class Catalog:
 
     def load(self) -> None:
         """Read the file if it changed since it was last read."""
+        check_place(str(self.root))
         try:
             status = self.file.stat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise WarehouseMissing(path=str(self.root)) from None
         stamp = (status.st_mtime_ns, status.st_ino)
         if stamp == self._stamp:
             return
-        stored = json.loads(self.file.read_text())
-        if stored["format"] > FORMAT:
-            raise WarehouseTooNew(path=str(self.root), found=stored["format"], known=FORMAT)
-        self._entries = {entry["name"]: _entry(entry) for entry in stored["entries"]}
+        self._entries = self._read()
         self._stamp = stamp
+
+    def _read(self) -> dict[str, Entry]:
+        """The entries in the file, each of a shape that can be trusted."""
+        try:
+            stored = json.loads(self.file.read_text(encoding="utf-8"))
+            found = int(stored["format"])
+            entries = [] if found > FORMAT else [_entry(each) for each in stored["entries"]]
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            reason = f"{type(problem).__name__}: {problem}"
+            raise WarehouseCorrupt(file=str(self.file), reason=reason) from problem
+        if found > FORMAT:
+            raise WarehouseTooNew(path=str(self.root), found=found, known=FORMAT)
+        return {entry.name: entry for entry in entries}
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries.values())
@@ -188,6 +213,7 @@ class Catalog:
         with lease(self.file.parent / "leases" / "catalog") as held:
             if self.file.exists() or not new:
                 self.load()
+            self._stamp = None  # whatever fails from here on, the file is read again
             yield
             point("catalog.before_replace")
             held.check()
@@ -195,7 +221,6 @@ class Catalog:
             write_atomically(
                 self.file, json.dumps({"format": FORMAT, "entries": entries}, indent=1)
             )
-            self._stamp = None
         self.load()
 
 
@@ -203,16 +228,6 @@ def check_name(name: str) -> None:
     """Names are plain identifiers: they become file names and SQL names."""
     if not _NAME.fullmatch(name):
         raise InvalidName(name=name)
-
-
-def write_atomically(file: Path, text: str) -> None:
-    """The file has the old or the new content, whatever happens, and the new one is on disk."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    with temporary.open("w") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(file)
 
 
 def _stored(entry: Entry) -> dict[str, Any]:
@@ -224,9 +239,17 @@ def _stored(entry: Entry) -> dict[str, Any]:
 
 
 def _entry(stored: dict[str, Any]) -> Entry:
+    """An entry as it is stored; ValueError, KeyError or TypeError if it is none of ours."""
     fields = {key: value for key, value in stored.items() if key != "kind"}
+    if not _NAME.fullmatch(stored["name"]):
+        raise ValueError(f"{stored['name']!r} is not a name")
+    parts = Path(fields["path"]).parts
     if stored["kind"] == "table":
         return TableEntry(**fields)
+    # Dropping a view removes its folder, so the file must not be able to name any other.
+    folder, *below = parts
+    if stored["kind"] != "view" or folder != "views" or len(below) != 1 or ".." in below:
+        raise ValueError(f"{stored['name']} is a {stored['kind']} at {fields['path']}")
     fields["policy"] = Policy(fields["policy"])
     for name in ("sources", "columns"):
         fields[name] = tuple(fields[name])

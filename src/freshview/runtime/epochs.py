@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from freshview.runtime.file_writes import writing
+
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
@@ -46,12 +48,14 @@ class Epochs:
 
     def record(self, views: Mapping[str, int], tables: Mapping[str, int]) -> Epoch:
         """Write the next epoch; if another writer takes the number, take the one after it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         text = json.dumps({"time": now, "views": dict(views), "tables": dict(tables)})
         temporary = self.folder / f".{os.getpid()}.tmp"
-        temporary.write_text(text)
         try:
+            with writing(temporary):
+                temporary.write_text(text)
             number = (self.numbers() or [0])[-1] + 1
             while True:
                 try:
@@ -61,7 +65,7 @@ class Epochs:
                 else:
                     return Epoch(number, now, views, tables)
         finally:
-            temporary.unlink()
+            temporary.unlink(missing_ok=True)
 
     def _file(self, number: int) -> Path:
         return self.folder / f"{number:012d}.json"

@@ -1,12 +1,16 @@
-"""Sessions in which plain names stand for given DataFrames."""
+"""Names of tables: in sessions where they stand for given DataFrames, and in Spark's own catalog."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from freshview.frontend.scala import scala_of
+from freshview.algebra.schema import quoted
+from freshview.errors import InvalidCatalogName, TableMissing, first_line
+from freshview.frontend.scala import items, java_session, scala_of
+from freshview.storage.native_handles import local_folder
 
 
 def session_with(
@@ -26,3 +30,23 @@ def in_session(session: SparkSession, rows: DataFrame) -> DataFrame:
     plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no public way
     dataset = scala_of(session).type("org.apache.spark.sql.classic.Dataset")
     return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)  # noqa: SLF001
+
+
+def location_of(spark: SparkSession, table: str) -> str:
+    """Where a Delta table of Spark's catalog is.
+
+    The name is read by Spark's parser and put into SQL part by part, each quoted.
+    """
+    parser = java_session(spark).sessionState().sqlParser()
+    try:
+        parts = [str(part) for part in items(parser.parseMultipartIdentifier(table))]
+    except PySparkException as problem:
+        raise InvalidCatalogName(table=table, reason=first_line(problem)) from problem
+    try:
+        detail = spark.sql(f"DESCRIBE DETAIL {'.'.join(map(quoted, parts))}").collect()[0]
+    except PySparkException as problem:
+        raise TableMissing(path=table, reason=first_line(problem)) from problem
+    if detail["format"] != "delta":
+        raise TableMissing(path=table, reason=f"its format is {detail['format']}")
+    location = str(detail["location"])
+    return local_folder(location) or location

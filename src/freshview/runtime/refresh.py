@@ -15,6 +15,7 @@ from freshview.errors import (
     NotFresh,
     NotIncremental,
     StaleCommit,
+    WriteFailed,
 )
 from freshview.faults import point
 from freshview.planner.plan import Limits
@@ -154,8 +155,11 @@ class Refresher:
         There is no epoch: the views that failed do not agree with the others.
         """
         run.release()
-        self._log_failures(run, failures)
         (name, first), *others = failures.items()
+        try:
+            self._log_failures(run, failures)
+        except WriteFailed as unlogged:
+            first.add_note(f"The refresh log does not have this: {unlogged}")
         first.add_note(f"The view {name} was not refreshed.")
         for other, error in others:
             first.add_note(f"Nor was {other}: {error}")

@@ -30,10 +30,12 @@ from freshview.errors import (
     InvalidChanges,
     StaleCommit,
     TransactionUnfinished,
+    WarehouseCorrupt,
+    WriteFailed,
     first_line,
 )
 from freshview.faults import point
-from freshview.runtime.catalog import write_atomically
+from freshview.runtime.file_writes import write_atomically, writing
 from freshview.runtime.lease import Lease, lease
 from freshview.runtime.retries import attempts
 from freshview.storage.choose import Tables
@@ -71,16 +73,21 @@ class Transactions:
         checked = {name: self._checked(name, change) for name, change in changes.items()}
         with self.whole() as held:
             identity = f"{held.fence:012d}"
-            steps = [
-                step
-                for name, rows in checked.items()
-                for step in self._staged(identity, name, tuple(changes[name].key), rows)
-            ]
-            point("transaction.staged")
-            before = {name: self._tables.latest(self._path(name)) for name in changes}
             intent = self._folder / f"{identity}.intent.json"
-            held.check()
-            write_atomically(intent, json.dumps(steps))
+            try:
+                steps = [
+                    step
+                    for name, rows in checked.items()
+                    for step in self._staged(identity, name, tuple(changes[name].key), rows)
+                ]
+                point("transaction.staged")
+                before = {name: self._tables.latest(self._path(name)) for name in changes}
+                held.check()
+                write_atomically(intent, json.dumps(steps))
+            except Exception:
+                for staged in self._folder.glob(f"{identity}.*.parquet"):
+                    staged.unlink(missing_ok=True)
+                raise
             point("transaction.intended")
             try:
                 self._complete(intent)
@@ -88,6 +95,8 @@ class Transactions:
                 names, reason = ", ".join(changes), first_line(error)
                 if not self._undone(intent, steps, before):
                     raise _unfinished(names, reason, intent) from error
+                if isinstance(error, WriteFailed):
+                    raise
                 raise InvalidChanges(table=names, reason=reason) from error
             return {name: self._tables.latest(self._path(name)) for name in changes}
 
@@ -127,7 +136,8 @@ class Transactions:
         after = self._tables.number(path, APPLICATION) or 0
         files = {kind: f"{identity}.{name}.{kind}.parquet" for kind in rows}
         for kind, some in rows.items():
-            pq.write_table(some, self._folder / files[kind])
+            with writing(self._folder / files[kind]):
+                pq.write_table(some, self._folder / files[kind])
         for part, kinds in (("by key", ("update", "delete")), ("insert", ("insert",))):
             present = {kind: files[kind] for kind in kinds if kind in rows}
             if present:
@@ -143,7 +153,7 @@ class Transactions:
 
     def _complete(self, intent: Path) -> None:
         """Write what the intent names and is not written yet, then forget the intent."""
-        steps = json.loads(intent.read_text())
+        steps = _read(intent)
         for step in steps:
             self._write(step)
             point("transaction.table_written")
@@ -163,8 +173,10 @@ class Transactions:
         except FileNotFoundError:
             if intent.exists():
                 raise
+        except WarehouseCorrupt:
+            raise
         except Exception as error:
-            tables = {step["table"] for step in json.loads(intent.read_text())}
+            tables = {step["table"] for step in _read(intent)}
             raise _unfinished(", ".join(sorted(tables)), first_line(error), intent) from error
 
     def _undone(self, intent: Path, steps: Sequence[Step], before: Mapping[str, int]) -> bool:
@@ -177,8 +189,11 @@ class Transactions:
         for name, commits in written.items():
             if self._tables.latest(self._path(name)) != before[name] + commits:
                 return False
-        for name in written:
-            self._tables.spark.restore(self._path(name), before[name])
+        try:
+            for name in written:
+                self._tables.spark.restore(self._path(name), before[name])
+        except Exception:  # the intent stays, and with it the transaction
+            return False
         self._forget(intent, steps)
         return True
 
@@ -216,6 +231,18 @@ class Transactions:
         keys = pa.schema([schema.field(column) for column in key])
         updates = rows.get("update", schema.empty_table())
         self._tables.apply(path, key, updates, rows.get("delete", keys.empty_table()), commit)
+
+
+def _read(intent: Path) -> list[Step]:
+    """The steps of an intent. Raises FileNotFoundError when somebody has completed it."""
+    try:
+        steps = json.loads(intent.read_text(encoding="utf-8"))
+        complete = all({"table", "path", "part", "after", "key", "files"} <= {*s} for s in steps)
+    except (ValueError, TypeError) as problem:
+        raise WarehouseCorrupt(file=str(intent), reason=str(problem)) from problem
+    if not complete:
+        raise WarehouseCorrupt(file=str(intent), reason="it does not hold steps of a transaction")
+    return list(steps)
 
 
 def _mark(step: Step) -> dict[str, object]:

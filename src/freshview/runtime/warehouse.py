@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from freshview.errors import DefinitionChanged, UnknownEpoch
+from freshview.errors import DefinitionChanged, InvalidPath, UnknownEpoch
 from freshview.faults import point
 from freshview.frontend.catalyst import COPIED_SETTINGS
 from freshview.planner.plan import Limits
@@ -24,6 +24,7 @@ from freshview.runtime.definitions import (
     Definitions,
     ViewFunction,
     call,
+    check_columns,
     function_name,
     reading,
     settings_of,
@@ -33,7 +34,7 @@ from freshview.runtime.epochs import Epochs
 from freshview.runtime.evaluation import Evaluator
 from freshview.runtime.explanation import Explanation, explain
 from freshview.runtime.lease import lease, view_lease
-from freshview.runtime.named_tables import session_with
+from freshview.runtime.named_tables import location_of, session_with
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
 from freshview.runtime.refresh import Refresher
@@ -45,10 +46,12 @@ from freshview.runtime.statements import run_statement
 from freshview.runtime.status import ViewStatus, status_of
 from freshview.runtime.transactions import TableChanges, Transactions
 from freshview.runtime.vacuum import DEFAULT_HOURS, Leftover, leftovers
+from freshview.runtime.view_graph import check_replaceable
 from freshview.storage.choose import Limits as StorageLimits
 from freshview.storage.choose import Tables
 from freshview.storage.interface import picked
 from freshview.storage.native import NativeStorage
+from freshview.storage.places import check_place
 from freshview.storage.spark import SparkStorage
 
 
@@ -100,27 +103,45 @@ class Warehouse:
         self, name: str, path: str | Path | None = None, *, table: str | None = None
     ) -> None:
         """Make an existing Delta table known, by its path or its name in Spark's catalog."""
+        self._check_new(name)
         if table is not None:
-            path = _location(self.spark, table)
-        assert path is not None, "register needs a path or a catalog name"
-        resolved = Path(path).absolute() if "://" not in str(path) else path
-        self.parts.tables.state(str(resolved))
-        stored = str(resolved)
-        if isinstance(resolved, Path) and resolved.is_relative_to(self.root):
-            stored = str(resolved.relative_to(self.root))
-        self.catalog.add(TableEntry(name, stored))
+            path = location_of(self.spark, table)
+        if path is None:
+            raise InvalidPath(path="", reason="neither a path nor a catalog name was given")
+        place = str(path)
+        if "://" not in place:
+            check_place(place)
+            place = str(Path(place).resolve())
+            check_place(place)
+        self.parts.tables.state(place)
+        root = self.root.resolve()
+        if Path(place).is_relative_to(root):
+            place = str(Path(place).relative_to(root))
+        self.catalog.add(TableEntry(name, place))
 
     def create_table(self, name: str, rows: Any, *, partition_by: Iterable[str] = ()) -> None:
         """Write rows (Arrow, pandas, Spark or a schema) as a new table of the warehouse."""
-        check_name(name)
+        self._check_new(name)
+        by_spark = isinstance(rows, DataFrame)
+        if not isinstance(rows, DataFrame | pa.Table | pa.Schema):
+            rows = pa.Table.from_pandas(rows, preserve_index=False)
+        check_columns(name, rows.columns if by_spark else _names(rows))
         path = self.root / "tables" / name
-        if isinstance(rows, DataFrame):
-            self.parts.tables.spark.create(str(path), rows, partition_by=tuple(partition_by))
-        else:
-            if not isinstance(rows, pa.Table | pa.Schema):
-                rows = pa.Table.from_pandas(rows, preserve_index=False)
-            self.parts.tables.native.create(str(path), rows, partition_by=tuple(partition_by))
+        storage = self.parts.tables.spark if by_spark else self.parts.tables.native
+        was_there = path.exists()
+        try:
+            storage.create(str(path), rows, partition_by=tuple(partition_by))
+        except Exception:
+            if not was_there:
+                shutil.rmtree(path, ignore_errors=True)
+            raise
         self.register(name, path)
+
+    def _check_new(self, name: str) -> None:
+        """A name that a new table can have, before anything is written for it."""
+        check_name(name)
+        self.catalog.load()
+        self.catalog.check_free(name)
 
     def table(self, name: str) -> DataFrame:
         """A table or view as a DataFrame; inside a view's function, what the definition reads."""
@@ -145,6 +166,8 @@ class Warehouse:
         comment: str | None = None,
     ) -> Report:
         """Define a view by SQL text and compute it."""
+        check_name(name)
+        self.catalog.load()
         strategy = self._definitions.from_sql(name, query)
         return self._create(name, strategy, policy, replace_existing, comment, sql=query)
 
@@ -164,6 +187,7 @@ class Warehouse:
         if function is None:
             return lambda given: self.view(given, name=name, policy=policy, replace=replace)
         view = name or function.__name__
+        check_name(view)
         self.catalog.load()
         strategy = self._definitions.from_function(view, function, self)
         self._definitions.functions[view] = function
@@ -184,7 +208,7 @@ class Warehouse:
 
     def set_policy(self, name: str, policy: Policy | str) -> None:
         self.catalog.load()
-        self.catalog.set_policy(name, Policy(policy))
+        self.catalog.set_policy(name, Policy.named(policy))
 
     def refresh(
         self, *names: str, policy: Policy | str | None = None, full: bool = False
@@ -193,7 +217,7 @@ class Warehouse:
         self.catalog.load()
         for name in names:
             self.catalog.view(name)
-        chosen = Policy.FULL if full else None if policy is None else Policy(policy)
+        chosen = Policy.FULL if full else None if policy is None else Policy.named(policy)
         return self._refresher.refresh(names or None, chosen)
 
     def read(self, name: str, *, epoch: int | None = None) -> DataFrame:
@@ -267,11 +291,12 @@ class Warehouse:
         sql: str | None = None,
         function: str | None = None,
     ) -> Report:
-        check_name(name)
-        self.catalog.load()
-        old = self.catalog.view(name) if replace_existing and name in self.catalog else None
-        if old is None:
+        chosen = Policy.named(policy)
+        old = next((view for view in self.catalog.views() if view.name == name), None)
+        if old is None or not replace_existing:
             self.catalog.check_free(name)
+        else:
+            check_replaceable(self.catalog, name, strategy.sources)
         identity = uuid.uuid4().hex
         entry = ViewEntry(
             name,
@@ -281,7 +306,7 @@ class Warehouse:
             tuple(a.name for a in strategy.visible),
             strategy.is_counted,
             strategy.technique.value,
-            Policy(policy),
+            chosen,
             sql,
             function,
             comment,
@@ -333,11 +358,8 @@ class Warehouse:
         return session_with(self.spark, named, entry.settings).sql(entry.sql)
 
 
-def _location(spark: SparkSession, table: str) -> str:
-    """The folder of a Delta table in Spark's catalog."""
-    detail = spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]
-    location = str(detail["location"])
-    return location.removeprefix("file://").removeprefix("file:")
+def _names(rows: pa.Table | pa.Schema) -> list[str]:
+    return list((rows if isinstance(rows, pa.Schema) else rows.schema).names)
 
 
 def open_warehouse(

@@ -52,6 +52,7 @@ from freshview.storage.native_write import (
 )
 from freshview.storage.plain_arrow import nullable_schema, plain_schema, to_arrow
 from freshview.storage.plain_files import hold_rows_as_they_stand, readable_files
+from freshview.storage.write_errors import native_writes
 
 _STATES_KEPT = 256
 
@@ -192,26 +193,28 @@ class NativeStorage:
         settings = dict(properties or {})
         _check_creation(path, rows_or_schema, partition_by, settings)
         if isinstance(rows_or_schema, pa.Schema):
-            DeltaTable.create(
-                path,
-                cast("Any", nullable_schema(rows_or_schema)),
-                partition_by=list(partition_by),
-                configuration=settings,
-                storage_options=self._options,
-                commit_properties=commit_properties(commit),
-                raise_if_key_not_exists=False,
-            )
+            with native_writes(path):
+                DeltaTable.create(
+                    path,
+                    cast("Any", nullable_schema(rows_or_schema)),
+                    partition_by=list(partition_by),
+                    configuration=settings,
+                    storage_options=self._options,
+                    commit_properties=commit_properties(commit),
+                    raise_if_key_not_exists=False,
+                )
         else:
             rows = to_arrow(rows_or_schema)
-            write_deltalake(
-                path,
-                rows.cast(nullable_schema(rows.schema)),
-                writer_properties=writer_properties(nullable_schema(rows.schema)),
-                partition_by=list(partition_by) or None,
-                configuration=settings,
-                storage_options=self._options,
-                commit_properties=commit_properties(commit),
-            )
+            with native_writes(path):
+                write_deltalake(
+                    path,
+                    rows.cast(nullable_schema(rows.schema)),
+                    writer_properties=writer_properties(nullable_schema(rows.schema)),
+                    partition_by=list(partition_by) or None,
+                    configuration=settings,
+                    storage_options=self._options,
+                    commit_properties=commit_properties(commit),
+                )
         return self.latest(path)
 
     def overwrite(self, path: str, rows: Rows, commit: Commit | None) -> int:
@@ -300,7 +303,8 @@ class NativeStorage:
             if commit is not None:
                 check_number(path, commit, table.transaction_version(commit.application))
             try:
-                write(table)
+                with native_writes(path):
+                    write(table)
             except CommitFailedError as problem:
                 raise ConcurrentWrite(path=path, reason=str(problem)) from problem
             return table.version()

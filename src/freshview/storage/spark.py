@@ -34,6 +34,7 @@ from freshview.errors import (
     TableExists,
     TableMissing,
     TooManyRows,
+    WriteFailed,
 )
 from freshview.storage.columns import comparable_columns
 from freshview.storage.commit_files import LogCommit, find_commit, parsed_commit
@@ -43,6 +44,7 @@ from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_n
 from freshview.storage.native_match import in_type
 from freshview.storage.plain_arrow import fitted, nullable_schema, plain_schema, unsliced
 from freshview.storage.spark_changes import consolidated
+from freshview.storage.write_errors import refused_by_system
 
 _DELETED = "__freshview_deleted"
 _KIND = "_change_type"
@@ -259,7 +261,7 @@ class SparkStorage:
                 settings[_APPLICATION] = commit.application
                 settings[_NUMBER] = str(commit.number)
                 settings[_USER_METADATA] = commit.user_metadata(mark)
-            with self._settings(settings), _concurrent_writes(path):
+            with self._settings(settings), _failed_writes(path):
                 write()
             after = self._newest(path)
             if commit is None:
@@ -420,11 +422,14 @@ class SparkStorage:
 
 
 @contextmanager
-def _concurrent_writes(path: str) -> Iterator[None]:
-    """Turn Delta's conflicts into ours."""
+def _failed_writes(path: str) -> Iterator[None]:
+    """Turn Delta's conflicts, and what the system refuses, into ours."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as problem:
+        said = refused_by_system("\n".join(_messages(problem)))
+        if said is not None:
+            raise WriteFailed(path=path, reason=said) from problem
         java = getattr(problem, "java_exception", None)
         name = java.getClass().getName() if java is not None else type(problem).__module__
         if "Concurrent" in str(problem) or name.startswith(
@@ -432,6 +437,14 @@ def _concurrent_writes(path: str) -> Iterator[None]:
         ):
             raise ConcurrentWrite(path=path, reason=str(problem).split("\n")[0]) from problem
         raise
+
+
+def _messages(problem: Exception) -> Iterator[str]:
+    """What an error of Java's says, and what its causes say."""
+    java = getattr(problem, "java_exception", None) or getattr(problem, "_origin", None)
+    while java is not None:
+        yield str(java.getMessage())
+        java = java.getCause()
 
 
 def _lost(path: str, version: int, problem: Exception) -> HistoryLost:
