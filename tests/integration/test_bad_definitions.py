@@ -150,9 +150,7 @@ def test_policies_and_epochs_that_are_not_there(shop: fv.Warehouse) -> None:
         lambda: shop.set_policy("cities", "sometimes"),
         lambda: shop.refresh(policy="sometimes"),
     ):
-        refused(
-            shop.root, "UNKNOWN_POLICY", act, "'sometimes'", "AUTO, INCREMENTAL, STRICT, FULL"
-        )
+        refused(shop.root, "UNKNOWN_POLICY", act, "'sometimes'", "AUTO, INCREMENTAL, STRICT, FULL")
     wrong = "ALTER MATERIALIZED VIEW cities SET POLICY sometimes"
     refused(shop.root, "INVALID_STATEMENT", lambda: shop.sql(wrong), "sometimes")
     for epoch in (99, 0, -1):

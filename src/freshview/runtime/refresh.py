@@ -32,6 +32,7 @@ from freshview.runtime.report import UNCHANGED, Report, ViewReport
 from freshview.runtime.retries import attempts
 from freshview.runtime.view_graph import base_tables, refresh_order
 from freshview.storage.interface import Commit
+from freshview.storage.write_errors import spark_writes
 
 VIEW_LEASE_S = 600.0
 
@@ -117,7 +118,8 @@ class Refresher:
                     stale.add(entry.name)
                     continue
                 try:
-                    self._view(entry, chosen or entry.policy, run)
+                    with spark_writes():
+                        self._view(entry, chosen or entry.policy, run)
                 except Overtaken:
                     raise
                 except Exception as error:

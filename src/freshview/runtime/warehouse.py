@@ -53,6 +53,7 @@ from freshview.storage.interface import picked
 from freshview.storage.native import NativeStorage
 from freshview.storage.places import check_place
 from freshview.storage.spark import SparkStorage
+from freshview.storage.write_errors import spark_writes
 
 
 class Warehouse:
@@ -315,7 +316,8 @@ class Warehouse:
         )
         with progress(f"computing {name}"):
             try:
-                report = self._refresher.create(entry, strategy, old)
+                with spark_writes():
+                    report = self._refresher.create(entry, strategy, old)
             except BaseException:
                 self.catalog.load()
                 if entry not in self.catalog.views():

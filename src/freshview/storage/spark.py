@@ -34,7 +34,6 @@ from freshview.errors import (
     TableExists,
     TableMissing,
     TooManyRows,
-    WriteFailed,
 )
 from freshview.storage.columns import comparable_columns
 from freshview.storage.commit_files import LogCommit, find_commit, parsed_commit
@@ -44,7 +43,7 @@ from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_n
 from freshview.storage.native_match import in_type
 from freshview.storage.plain_arrow import fitted, nullable_schema, plain_schema, unsliced
 from freshview.storage.spark_changes import consolidated
-from freshview.storage.write_errors import refused_by_system
+from freshview.storage.write_errors import spark_writes
 
 _DELETED = "__freshview_deleted"
 _KIND = "_change_type"
@@ -425,11 +424,9 @@ class SparkStorage:
 def _failed_writes(path: str) -> Iterator[None]:
     """Turn Delta's conflicts, and what the system refuses, into ours."""
     try:
-        yield
+        with spark_writes(path):
+            yield
     except (PySparkException, Py4JJavaError) as problem:
-        said = refused_by_system("\n".join(_messages(problem)))
-        if said is not None:
-            raise WriteFailed(path=path, reason=said) from problem
         java = getattr(problem, "java_exception", None)
         name = java.getClass().getName() if java is not None else type(problem).__module__
         if "Concurrent" in str(problem) or name.startswith(
@@ -437,14 +434,6 @@ def _failed_writes(path: str) -> Iterator[None]:
         ):
             raise ConcurrentWrite(path=path, reason=str(problem).split("\n")[0]) from problem
         raise
-
-
-def _messages(problem: Exception) -> Iterator[str]:
-    """What an error of Java's says, and what its causes say."""
-    java = getattr(problem, "java_exception", None) or getattr(problem, "_origin", None)
-    while java is not None:
-        yield str(java.getMessage())
-        java = java.getCause()
 
 
 def _lost(path: str, version: int, problem: Exception) -> HistoryLost:

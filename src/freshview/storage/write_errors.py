@@ -1,34 +1,29 @@
 """Telling that the system refused a write (disk full, no right) from every other failure.
 
-Both libraries wrap the system's error in texts of their own; what it said is somewhere in them.
+Each library wraps the system's error in texts of its own: the native one keeps its number, Java the
+sentence behind the name of an exception. Both are taken only where a text ends with them, because
+texts of errors also quote values.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from freshview.errors import WriteFailed
+from freshview.errors import FreshviewError, WriteFailed
 
-_REFUSALS = tuple(
-    os.strerror(code)
-    for code in (
-        errno.ENOSPC,
-        errno.EFBIG,
-        errno.EDQUOT,
-        errno.EROFS,
-        errno.EACCES,
-        errno.EPERM,
-        errno.EIO,
-    )
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS})
+_NO_RIGHT = frozenset({errno.EACCES, errno.EPERM})
+_NUMBER = re.compile(r"\(os error (\d+)\)\s*$")
+_SENTENCE = re.compile(
+    r"\bjava\.\S*(?:IOException|FileSystemException): (?:[^\n]*: )?("
+    + "|".join(re.escape(os.strerror(code)) for code in sorted(_NO_ROOM))
+    + r")\s*$",
+    re.MULTILINE,
 )
-
-
-def refused_by_system(text: str) -> str | None:
-    """What the system said, if this text tells that it refused a write."""
-    return next((said for said in _REFUSALS if said in text), None)
 
 
 @contextmanager
@@ -37,7 +32,36 @@ def native_writes(path: str) -> Iterator[None]:
     try:
         yield
     except Exception as problem:
-        said = refused_by_system(str(problem))
+        found = _NUMBER.search(str(problem))
+        if found is None or int(found[1]) not in _NO_ROOM | _NO_RIGHT:
+            raise
+        raise WriteFailed(path=path, reason=os.strerror(int(found[1]))) from problem
+
+
+@contextmanager
+def spark_writes(path: str = "a temporary file of Spark") -> Iterator[None]:
+    """Turn the system's refusals into ours where Spark writes a table, or its own temporary files.
+
+    A missing right is not among them: with lazy rows it may be one to read.
+    """
+    try:
+        yield
+    except FreshviewError:
+        raise
+    except Exception as problem:
+        said = _refusal(problem)
         if said is None:
             raise
         raise WriteFailed(path=path, reason=said) from problem
+
+
+def _refusal(problem: Exception) -> str | None:
+    if isinstance(problem, OSError):
+        return os.strerror(problem.errno) if problem.errno in _NO_ROOM else None
+    java = getattr(problem, "java_exception", None) or getattr(problem, "_origin", None)
+    while java is not None:
+        found = _SENTENCE.search(str(java.toString()))
+        if found is not None:
+            return found[1]
+        java = java.getCause()
+    return None
