@@ -46,7 +46,7 @@ def refused(
         act()
     error = caught.value
     assert error.code == code, error
-    assert error.what and error.why and error.do, error
+    assert all((error.what, error.why, error.do)), error
     for text in said:
         assert text in f"{error.what}\n{error.why}", (text, str(error))
     return error

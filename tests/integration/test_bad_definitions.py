@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -185,7 +183,7 @@ HOSTILE = (
     "1a",
     "a" * 64,
     "a" * 100_000,
-    "оrders",  # noqa: RUF001 (its first letter is Cyrillic)
+    "\u043erders",
     "orders\u200b",
     "\u202eorders",
     "ﬁle",
@@ -220,8 +218,7 @@ def test_keywords_are_names_like_others(shop: fv.Warehouse) -> None:
     shop.create_view("table", "SELECT `from`, `where` FROM `select`")
     shop.apply({"select": fv.TableChanges(insert=[{"from": 3, "where": 4}])})
     shop.refresh(policy="STRICT")
-    assert shop.check("table").ok
-    assert shop.sql("SELECT count(*) FROM `table`").collect()[0][0] == 2
+    assert sorted(map(tuple, shop.sql("SELECT * FROM `table`").collect())) == [(1, 2), (3, 4)]
     shop.drop_view("table")
 
 

@@ -169,7 +169,7 @@ def test_a_damaged_catalog(shop: fv.Warehouse, case: str) -> None:
     for act in (
         lambda: fv.open(shop.root),
         lambda: fv.open(shop.root, create=False),
-        lambda: shop.refresh(),
+        shop.refresh,
         lambda: shop.register("other", shop.root / "tables" / "t"),
     ):
         refused(shop.root, "WAREHOUSE_CORRUPT", act, str(file))
