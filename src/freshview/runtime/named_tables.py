@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from pyspark.errors import PySparkException
@@ -9,8 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from freshview.algebra.schema import quoted
 from freshview.errors import InvalidCatalogName, TableMissing, first_line
-from freshview.frontend.scala import items, java_session, scala_of
-from freshview.storage.native_handles import local_folder
+from freshview.frontend.scala import scala_of
+
+_PART = re.compile(r"`(?:[^`]|``)+`|[A-Za-z0-9_]+")
+_NAME = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern})){{0,2}}")
 
 
 def session_with(
@@ -33,20 +36,20 @@ def in_session(session: SparkSession, rows: DataFrame) -> DataFrame:
 
 
 def location_of(spark: SparkSession, table: str) -> str:
-    """Where a Delta table of Spark's catalog is.
-
-    The name is read by Spark's parser and put into SQL part by part, each quoted.
-    """
-    parser = java_session(spark).sessionState().sqlParser()
-    try:
-        parts = [str(part) for part in items(parser.parseMultipartIdentifier(table))]
-    except PySparkException as problem:
-        raise InvalidCatalogName(table=table, reason=first_line(problem)) from problem
+    """Where a Delta table of Spark's catalog is. Its name goes into SQL part by part, each quoted."""
+    if not _NAME.fullmatch(table):
+        reason = "it is not one to three names joined by dots, with nothing around them"
+        raise InvalidCatalogName(table=table, reason=reason)
+    parts = [_unquoted(part) for part in _PART.findall(table)]
     try:
         detail = spark.sql(f"DESCRIBE DETAIL {'.'.join(map(quoted, parts))}").collect()[0]
     except PySparkException as problem:
         raise TableMissing(path=table, reason=first_line(problem)) from problem
     if detail["format"] != "delta":
         raise TableMissing(path=table, reason=f"its format is {detail['format']}")
-    location = str(detail["location"])
-    return local_folder(location) or location
+    # A path and not a URL, whatever its beginning says: nothing in it is encoded.
+    return str(detail["location"]).removeprefix("file://").removeprefix("file:")
+
+
+def _unquoted(part: str) -> str:
+    return part[1:-1].replace("``", "`") if part.startswith("`") else part
