@@ -108,6 +108,20 @@ def test_a_link_is_followed_before_the_path_is_judged(shop: fv.Warehouse, tmp_pa
     refused(shop.root, "INVALID_PATH", lambda: shop.register("bad", tmp_path / "link"), "a[b]")
 
 
+def test_nothing_is_written_through_a_link_out_of_the_warehouse(tmp_path: Path) -> None:
+    shop, outside = fv.open(tmp_path / "shop"), tmp_path / "outside"
+    outside.mkdir()
+    for folder in ("tables", "views"):
+        (shop.root / folder).symlink_to(outside)
+    for act in (
+        lambda: shop.create_table("t", ROWS),
+        lambda: shop.create_view("v", "SELECT 1 AS a"),
+        lambda: shop.view(lambda: shop.table("t"), name="v"),
+    ):
+        refused(shop.root, "INVALID_PATH", act, "leads out of the warehouse")
+    assert list(outside.iterdir()) == []
+
+
 def test_registering_needs_a_place(shop: fv.Warehouse) -> None:
     refused(shop.root, "INVALID_PATH", lambda: shop.register("bad"), "neither a path nor")
     refused(shop.root, "INVALID_PATH", lambda: shop.register("bad", ""), "it is empty")

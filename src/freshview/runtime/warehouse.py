@@ -127,7 +127,7 @@ class Warehouse:
         if not isinstance(rows, DataFrame | pa.Table | pa.Schema):
             rows = pa.Table.from_pandas(rows, preserve_index=False)
         check_columns(name, rows.columns if by_spark else _names(rows))
-        path = self.root / "tables" / name
+        path = self._inside("tables") / name
         storage = self.parts.tables.spark if by_spark else self.parts.tables.native
         was_there = path.exists()
         try:
@@ -137,6 +137,13 @@ class Warehouse:
                 shutil.rmtree(path, ignore_errors=True)
             raise
         self.register(name, path)
+
+    def _inside(self, folder: str) -> Path:
+        """A folder of the warehouse, which must not be a link to somewhere else."""
+        path = self.root / folder
+        if not path.resolve().is_relative_to(self.root.resolve()):
+            raise InvalidPath(path=str(path), reason="it is a link that leads out of the warehouse")
+        return path
 
     def _check_new(self, name: str) -> None:
         """A name that a new table can have, before anything is written for it."""
@@ -168,6 +175,7 @@ class Warehouse:
     ) -> Report:
         """Define a view by SQL text and compute it."""
         check_name(name)
+        self._inside("views")
         self.catalog.load()
         strategy = self._definitions.from_sql(name, query)
         return self._create(name, strategy, policy, replace_existing, comment, sql=query)
@@ -189,6 +197,7 @@ class Warehouse:
             return lambda given: self.view(given, name=name, policy=policy, replace=replace)
         view = name or function.__name__
         check_name(view)
+        self._inside("views")
         self.catalog.load()
         strategy = self._definitions.from_function(view, function, self)
         self._definitions.functions[view] = function

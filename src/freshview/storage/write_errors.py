@@ -17,7 +17,7 @@ from freshview.errors import FreshviewError, WriteFailed
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS})
 _NO_RIGHT = frozenset({errno.EACCES, errno.EPERM})
-_NUMBER = re.compile(r"\(os error (\d+)\)\s*$")
+_NUMBER = re.compile(r"(?:\(os error (?P<said>\d+)\)|\bOs \{ code: (?P<shown>\d+),[^{}]*\})\s*$")
 _SENTENCE = re.compile(
     r"\bjava\.\S*(?:IOException|FileSystemException): (?:[^\n]*: )?("
     + "|".join(re.escape(os.strerror(code)) for code in sorted(_NO_ROOM))
@@ -33,9 +33,10 @@ def native_writes(path: str) -> Iterator[None]:
         yield
     except Exception as problem:
         found = _NUMBER.search(str(problem))
-        if found is None or int(found[1]) not in _NO_ROOM | _NO_RIGHT:
+        number = int(found["said"] or found["shown"]) if found else 0
+        if number not in _NO_ROOM | _NO_RIGHT:
             raise
-        raise WriteFailed(path=path, reason=os.strerror(int(found[1]))) from problem
+        raise WriteFailed(path=path, reason=os.strerror(number)) from problem
 
 
 @contextmanager
