@@ -23,11 +23,12 @@ def write_atomically(file: Path, text: str) -> None:
     """The file has the old or the new content, whatever happens, and the new one is on disk."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
-        with writing(file), temporary.open("w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        temporary.replace(file)
+        with writing(file):
+            with temporary.open("w", encoding="utf-8") as out:
+                out.write(text)
+                out.flush()
+                os.fsync(out.fileno())
+            temporary.replace(file)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -30,11 +30,13 @@ def check_replaceable(catalog: Catalog, name: str, sources: Iterable[str]) -> No
     """
     views = {view.name: view for view in catalog.views()}
     paths: list[tuple[str, ...]] = [(name, source) for source in sources]
+    seen: set[str] = set()
     while paths:
         path = paths.pop()
         if path[-1] == name:
             raise ViewCycle(name=name, cycle=" → ".join(path))
-        if path[-1] in views:
+        if path[-1] in views and path[-1] not in seen:
+            seen.add(path[-1])
             paths.extend((*path, source) for source in views[path[-1]].sources)
     readers = catalog.readers(name)
     if readers:
