@@ -11,6 +11,7 @@ SOURCES = Path(__file__).parents[2] / "src" / "freshview"
 # A folder imports only from itself and from what stands before it.
 ORDER = (
     "errors",
+    "faults",
     "reasons",
     "algebra",
     "frontend",
