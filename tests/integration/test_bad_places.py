@@ -9,8 +9,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -144,6 +146,16 @@ def test_a_table_is_stored_under_its_plain_path(shop: fv.Warehouse, tmp_path: Pa
 def test_a_table_is_never_replaced(shop: fv.Warehouse) -> None:
     write_deltalake(str(shop.root / "tables" / "left"), ROWS)
     refused(shop.root, "TABLE_EXISTS", lambda: shop.create_table("left", ROWS), "tables/left")
+
+
+def test_rows_that_are_none(shop: fv.Warehouse) -> None:
+    twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
+    for rows in (5, "x", None, [{"a": 1}], pd.DataFrame({"a": [object()]}), twice):
+        act = partial(shop.create_table, "bad", rows)
+        refused(shop.root, "INVALID_CHANGES", act, "bad", type(rows).__name__)
+    for kind in (pa.duration("s"), pa.time64("us"), pa.float16(), pa.decimal256(60, 2)):
+        act = partial(shop.create_table, "bad", pa.schema([("a", kind)]))
+        refused(shop.root, "SCHEMA_MISMATCH", act, "tables/bad", "Invalid data type")
 
 
 VIEW = {

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from freshview.errors import DefinitionChanged, InvalidPath, UnknownEpoch
+from freshview.errors import DefinitionChanged, InvalidChanges, InvalidPath, UnknownEpoch
 from freshview.faults import point
 from freshview.frontend.catalyst import COPIED_SETTINGS
 from freshview.planner.plan import Limits
@@ -125,7 +125,7 @@ class Warehouse:
         self._check_new(name)
         by_spark = isinstance(rows, DataFrame)
         if not isinstance(rows, DataFrame | pa.Table | pa.Schema):
-            rows = pa.Table.from_pandas(rows, preserve_index=False)
+            rows = _from_pandas(name, rows)
         check_columns(name, rows.columns if by_spark else _names(rows))
         path = self._inside("tables") / name
         storage = self.parts.tables.spark if by_spark else self.parts.tables.native
@@ -367,6 +367,14 @@ class Warehouse:
                 return call(self._definitions.function(entry), self)
         named = {name: read(name) for name in versions}
         return session_with(self.spark, named, entry.settings).sql(entry.sql)
+
+
+def _from_pandas(name: str, rows: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    except (AttributeError, TypeError, ValueError) as problem:
+        reason = f"a {type(rows).__name__} is no table of rows: {problem}"
+        raise InvalidChanges(table=name, reason=reason) from problem
 
 
 def _names(rows: pa.Table | pa.Schema) -> list[str]:

@@ -19,7 +19,9 @@ from freshview.errors import (
     ConcurrentWrite,
     HistoryLost,
     NativeRefused,
+    SchemaMismatch,
     TableExists,
+    first_line,
 )
 from freshview.storage.columns import columns_of, comparable_columns
 from freshview.storage.commit_files import LogCommit, commits, filesystem, find_commit, read_commit
@@ -345,7 +347,10 @@ def _check_creation(
     given = (
         rows_or_schema if isinstance(rows_or_schema, pa.Schema) else to_arrow(rows_or_schema).schema
     )
-    schema_json = Schema.from_arrow(cast("Any", nullable_schema(given))).to_json()
+    try:
+        schema_json = Schema.from_arrow(cast("Any", nullable_schema(given))).to_json()
+    except Exception as problem:  # the library has no class of its own for this
+        raise SchemaMismatch(path=path, reason=first_line(problem)) from problem
     features = features_of(schema_json, properties, partition_by, ())
     reason = refusal(features, Operation.WRITE)
     if reason is not None:
