@@ -22,7 +22,9 @@ def test_init_where_a_file_is(tmp_path):
     file.touch()
     found = in_process("init", file, "--json")
     assert found.status == 1
-    assert found.answer["code"] == "FILE_ERROR"
+    assert found.answer["code"] == "WRITE_FAILED"
+    assert found.answer["parameters"] == {"path": str(file), "reason": "Not a directory"}
+    assert file.read_bytes() == b""
 
 
 @pytest.mark.parametrize("command", ["refresh", "status", "check"])

@@ -14,6 +14,7 @@ from freshview.errors import (
     InvalidName,
     NameTaken,
     UnknownName,
+    ViewCycle,
     ViewInUse,
     WarehouseMissing,
     WarehouseTooNew,
@@ -21,7 +22,7 @@ from freshview.errors import (
 from freshview.runtime.catalog import FORMAT, Catalog, Policy, TableEntry, ViewEntry
 from freshview.runtime.commit import SourceVersion
 from freshview.runtime.epochs import Epochs, OldNews
-from freshview.runtime.view_graph import base_tables, refresh_order
+from freshview.runtime.view_graph import base_tables, check_replaceable, refresh_order
 
 
 def view(name: str, *sources: str) -> ViewEntry:
@@ -107,6 +108,22 @@ def test_order_of_a_refresh(tmp_path: Path) -> None:
 
 def version(number: int, table: str = "one") -> SourceVersion:
     return SourceVersion(number, table)
+
+
+def test_a_view_is_replaced_only_if_nobody_reads_it_and_it_reads_not_itself(tmp_path: Path) -> None:
+    pairs = [
+        (f"{side}{step}", f"l{step - 1}", f"r{step - 1}") for step in range(1, 40) for side in "lr"
+    ]
+    catalog = catalog_with(tmp_path, TableEntry("t", "x"), view("l0", "t"), view("r0", "t"))
+    for name, *sources in pairs:
+        catalog._entries[name] = view(name, *sources)
+    check_replaceable(catalog, "l39", ("r38", "l38"))  # as many ways down as 2 ** 39
+    with pytest.raises(ViewCycle) as cycle:
+        check_replaceable(catalog, "r38", ("t", "l39"))
+    assert cycle.value.parameters["cycle"] == "r38 → l39 → r38"
+    with pytest.raises(ViewInUse) as used:
+        check_replaceable(catalog, "r38", ("t",))
+    assert used.value.parameters["readers"] == "l39, r39"
 
 
 def test_epochs_are_numbered_and_read_back(tmp_path: Path) -> None:

@@ -108,6 +108,10 @@ def test_no_way_to_fetch_says_what_the_resolver_said(
         delta_jars()
     assert raised.value.parameters["jars"] == "delta-some-1.0.jar"
     assert "Server access error at url somewhere" in raised.value.why
+    folder = home / "freshview" / "jars"
+    assert raised.value.parameters["folder"] == str(folder)
+    assert "FRESHVIEW_IVY_SETTINGS" in raised.value.do
+    assert not list(folder.glob("*"))
 
 
 def test_a_proxy_in_the_environment_is_told_to_java(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,9 @@ def test_no_java_is_an_error_that_says_where_it_was_sought(no_java: Path) -> Non
         java.find_java()
     assert raised.value.code == "JAVA_MISSING"
     assert "JAVA_HOME (unset)" in raised.value.why
+    assert f"{no_java / 'jvm'} holds none" in raised.value.why
+    assert "Spark runs on Java 17 or later" in raised.value.what
+    assert "set JAVA_HOME" in raised.value.do
 
 
 def test_java_home_comes_first(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,3 +66,4 @@ def test_an_old_java_is_named(no_java: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(JavaTooOld) as raised:
         java.find_java()
     assert raised.value.parameters == {"java": str(home / "bin/java"), "found": 8, "needed": 17}
+    assert "JAVA_HOME" in raised.value.do

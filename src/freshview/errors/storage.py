@@ -101,6 +101,29 @@ class ConcurrentWrite(FreshviewError):
 
 
 @final
+class WriteFailed(FreshviewError):
+    """The system did not let a file be written: the disk is full, or writing is not allowed."""
+
+    code = "WRITE_FAILED"
+    what_template = "{path} could not be written."
+    why_template = "{reason}"
+    do_template = (
+        "make room or allow the writing, then run the command again; what was committed before "
+        "stays, and the next refresh goes on from there"
+    )
+
+
+@final
+class InvalidPath(FreshviewError):
+    """A path that the Delta libraries would read as another one, or not at all."""
+
+    code = "INVALID_PATH"
+    what_template = "{path!r} cannot be the place of a warehouse or table."
+    why_template = "{reason}"
+    do_template = "move or rename the folder, or name another one; nothing was changed"
+
+
+@final
 class DuplicateKey(FreshviewError):
     """A key occurs more than once in one apply."""
 

@@ -26,6 +26,16 @@ class WarehouseTooNew(FreshviewError):
 
 
 @final
+class WarehouseCorrupt(FreshviewError):
+    """A file in which a warehouse keeps its state cannot be understood."""
+
+    code = "WAREHOUSE_CORRUPT"
+    what_template = "{file} is damaged."
+    why_template = "{reason}"
+    do_template = "put back a copy of the file; tables and views beside it are untouched"
+
+
+@final
 class InvalidName(FreshviewError):
     """A name that cannot be one of a table or view."""
 
@@ -33,6 +43,29 @@ class InvalidName(FreshviewError):
     what_template = "{name!r} cannot be the name of a table or view."
     why_template = "names are letters, digits and _, at most 63, and do not start with a digit"
     do_template = "choose such a name"
+
+
+@final
+class InvalidCatalogName(FreshviewError):
+    """A text that is not the name of one table in Spark's catalog."""
+
+    code = "INVALID_CATALOG_NAME"
+    what_template = "{table!r} is not the name of a table in Spark's catalog."
+    why_template = "{reason}"
+    do_template = (
+        "write table, database.table or catalog.database.table, with other signs than letters, "
+        "digits and _ in backticks; nothing was changed"
+    )
+
+
+@final
+class UnknownPolicy(FreshviewError):
+    """No policy has this name."""
+
+    code = "UNKNOWN_POLICY"
+    what_template = "{policy!r} is not a policy."
+    why_template = "the policies are {known}"
+    do_template = "name one of those; nothing was changed"
 
 
 @final
@@ -66,6 +99,16 @@ class ViewInUse(FreshviewError):
 
 
 @final
+class ViewCycle(FreshviewError):
+    """A view would read itself, directly or through other views."""
+
+    code = "VIEW_CYCLE"
+    what_template = "{name} cannot be defined so: it would read itself ({cycle})."
+    why_template = "a view is computed from what it reads, so there is no view to begin with"
+    do_template = "read tables or views that do not read {name}; nothing was changed"
+
+
+@final
 class ViewNotMaintainable(FreshviewError):
     """The definition contains something that no refresh could keep right."""
 
@@ -77,12 +120,12 @@ class ViewNotMaintainable(FreshviewError):
 
 @final
 class InvalidColumn(FreshviewError):
-    """A column of a view has a name that cannot be stored."""
+    """A column of a view or new table has a name that cannot be stored."""
 
     code = "INVALID_COLUMN"
-    what_template = "the view {name} cannot have a column named {column!r}."
+    what_template = "{name} cannot have a column named {column!r}."
     why_template = "{reason}"
-    do_template = "give the column another name with AS"
+    do_template = "give the column another name, in a query with AS"
 
 
 @final

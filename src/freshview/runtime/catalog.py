@@ -9,7 +9,6 @@ text or the name of a Python function.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -22,13 +21,17 @@ from freshview.errors import (
     InvalidName,
     NameTaken,
     UnknownName,
+    UnknownPolicy,
     ViewInUse,
+    WarehouseCorrupt,
     WarehouseMissing,
     WarehouseTooNew,
 )
 from freshview.faults import point
+from freshview.runtime.file_writes import write_atomically, writing
 from freshview.runtime.numbered_files import NumberedFiles
 from freshview.runtime.retries import attempts
+from freshview.storage.places import check_place
 
 FORMAT = 2
 _STATES_KEPT = 20
@@ -46,6 +49,15 @@ class Policy(Enum):
     INCREMENTAL = "INCREMENTAL"
     STRICT = "STRICT"
     FULL = "FULL"
+
+    @classmethod
+    def named(cls, policy: Policy | str) -> Policy:
+        """The policy of a name; UnknownPolicy if there is none."""
+        try:
+            return cls(policy)
+        except ValueError:
+            known = ", ".join(each.value for each in cls)
+            raise UnknownPolicy(policy=policy, known=known) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +115,11 @@ class Catalog:
     @classmethod
     def create(cls, root: Path) -> Catalog:
         """An empty catalog in a new or existing folder; an existing catalog stays."""
+        check_place(str(root))
         catalog = cls(root)
         if not catalog.exists():
-            catalog.folder.mkdir(parents=True, exist_ok=True)
+            with writing(root):
+                catalog.folder.mkdir(parents=True, exist_ok=True)
             write_atomically(catalog.marker, _text({}))
         catalog.load()
         return catalog
@@ -119,11 +133,13 @@ class Catalog:
             self._check_marker()
         numbers = self._states.numbers()
         while numbers:
-            if numbers[-1] == self._number:
+            newest = numbers[-1]
+            if newest == self._number:
                 return
-            text = self._states.read(numbers[-1])
+            text = self._states.read(newest)
             if text is not None:
-                self._entries, self._number = self._parsed(text), numbers[-1]
+                self._entries = self._parsed(text, self._states.file(newest))
+                self._number = newest
                 return
             numbers = self._states.numbers()  # others changed it so often that this one is gone
         self._upgrade()
@@ -135,7 +151,7 @@ class Catalog:
         crash before that leaves format 1, a crash after it is made up for by whoever comes next.
         """
         text = self._check_marker()
-        entries = self._parsed(text)
+        entries = self._parsed(text, self.marker)
         if json.loads(text)["format"] < FORMAT:
             point("catalog.before_upgrade")
             write_atomically(self.marker, _text(entries))
@@ -144,18 +160,34 @@ class Catalog:
         self.load()
 
     def _check_marker(self) -> str:
-        """The text of the file that makes the folder a warehouse, if this version can work on it."""
+        """The file that makes the folder a warehouse, if this version knows its format."""
+        check_place(str(self.root))
         try:
-            text = self.marker.read_text()
-        except FileNotFoundError:
+            text = self.marker.read_text(encoding="utf-8", errors="replace")
+        except (FileNotFoundError, NotADirectoryError):
             raise WarehouseMissing(path=str(self.root)) from None
-        found = json.loads(text)["format"]
-        if found > FORMAT:
-            raise WarehouseTooNew(path=str(self.root), found=found, known=FORMAT)
+        self._content(text, self.marker)
         return text
 
-    def _parsed(self, text: str) -> dict[str, Entry]:
-        return {entry["name"]: _entry(entry) for entry in json.loads(text)["entries"]}
+    def _content(self, text: str, file: Path) -> dict[str, Any]:
+        """What a file holds, if this version knows its format."""
+        try:
+            stored = json.loads(text)
+            found = int(stored["format"])
+        except (ValueError, KeyError, TypeError) as problem:
+            raise _corrupt(file, problem) from problem
+        if found > FORMAT:
+            raise WarehouseTooNew(path=str(self.root), found=found, known=FORMAT)
+        return dict(stored)
+
+    def _parsed(self, text: str, file: Path) -> dict[str, Entry]:
+        """The entries in a file, each of a shape that can be trusted."""
+        stored = self._content(text, file)
+        try:
+            entries = [_entry(each) for each in stored["entries"]]
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            raise _corrupt(file, problem) from problem
+        return {entry.name: entry for entry in entries}
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries.values())
@@ -269,19 +301,13 @@ def check_name(name: str) -> None:
         raise InvalidName(name=name)
 
 
-def write_atomically(file: Path, text: str) -> None:
-    """The file has the old or the new content, whatever happens, and the new one is on disk."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    with temporary.open("w") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(file)
-
-
 def _text(entries: dict[str, Entry]) -> str:
     stored = [_stored(entry) for entry in entries.values()]
     return json.dumps({"format": FORMAT, "entries": stored}, indent=1)
+
+
+def _corrupt(file: Path, problem: Exception) -> WarehouseCorrupt:
+    return WarehouseCorrupt(file=str(file), reason=f"{type(problem).__name__}: {problem}")
 
 
 def _stored(entry: Entry) -> dict[str, Any]:
@@ -293,9 +319,17 @@ def _stored(entry: Entry) -> dict[str, Any]:
 
 
 def _entry(stored: dict[str, Any]) -> Entry:
+    """An entry as it is stored; ValueError, KeyError or TypeError if it is none of ours."""
     fields = {key: value for key, value in stored.items() if key != "kind"}
+    if not _NAME.fullmatch(stored["name"]):
+        raise ValueError(f"{stored['name']!r} is not a name")
+    parts = Path(fields["path"]).parts
     if stored["kind"] == "table":
         return TableEntry(**fields)
+    # Dropping a view removes its folder, so the file must not be able to name any other.
+    folder, *below = parts
+    if stored["kind"] != "view" or folder != "views" or len(below) != 1 or ".." in below:
+        raise ValueError(f"{stored['name']} is a {stored['kind']} at {fields['path']}")
     fields["policy"] = Policy(fields["policy"])
     for name in ("sources", "columns"):
         fields[name] = tuple(fields[name])

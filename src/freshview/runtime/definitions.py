@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from freshview.algebra.relations import Relation
-from freshview.algebra.schema import Attribute
 from freshview.errors import (
     DefinitionRejected,
     DefinitionUnavailable,
@@ -215,15 +214,16 @@ def _checked(name: str, relation: Relation) -> Strategy:
             why=refusal.why,
             do=refusal.do,
         )
-    check_columns(name, relation.attributes)
+    check_columns(name, [attribute.name for attribute in relation.attributes])
     return strategy(name, relation)
 
 
-def check_columns(name: str, attributes: tuple[Attribute, ...]) -> None:
+def check_columns(name: str, columns: Sequence[str]) -> None:
     """Column names that a Delta table can have, each once, none of ours."""
-    seen: dict[str, str] = {}
-    for attribute in attributes:
-        column = attribute.name
+    if not columns:
+        raise InvalidColumn(name=name, column="", reason="there is no column at all")
+    seen: set[str] = set()
+    for column in columns:
         if column.startswith("__"):
             raise InvalidColumn(
                 name=name, column=column, reason="names with __ are freshview's own"
@@ -233,7 +233,7 @@ def check_columns(name: str, attributes: tuple[Attribute, ...]) -> None:
             raise InvalidColumn(name=name, column=column, reason=reason)
         if column.lower() in seen:
             raise InvalidColumn(name=name, column=column, reason="two columns have this name")
-        seen[column.lower()] = column
+        seen.add(column.lower())
 
 
 def settings_of(spark: SparkSession, names: tuple[str, ...]) -> dict[str, str]:

@@ -29,6 +29,7 @@ from pathlib import Path
 
 from freshview.errors import Busy, LeaseLost
 from freshview.runtime.cancellation import check
+from freshview.runtime.file_writes import writing
 
 EXPIRES_S = 20.0
 _BEATS_PER_LEASE = 5
@@ -89,7 +90,8 @@ class Lease:
 def lease(folder: Path, *, wait_s: float = 60.0, expires_s: float | None = None) -> Iterator[Lease]:
     """Hold the lease of a folder while the block runs; wait for it at most ``wait_s`` seconds."""
     expires_s = EXPIRES_S if expires_s is None else expires_s
-    held = _taken(folder, wait_s, expires_s)
+    with writing(folder):
+        held = _taken(folder, wait_s, expires_s)
     ended = threading.Event()
 
     def beating() -> None:
@@ -144,9 +146,11 @@ def _linked(folder: Path, fence: int, expires_s: float, *, expired: bool) -> Lea
         with suppress(OSError):  # a file system without locks: then only time tells
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.link(temporary, _file(folder, fence))
-    except FileExistsError:
+    except OSError as problem:
         os.close(descriptor)
-        return None
+        if isinstance(problem, FileExistsError):
+            return None
+        raise
     finally:
         temporary.unlink()
     for older in _numbers(folder):

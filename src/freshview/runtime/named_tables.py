@@ -1,12 +1,19 @@
-"""Sessions in which plain names stand for given DataFrames."""
+"""Names of tables: in sessions where they stand for given DataFrames, and in Spark's own catalog."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from freshview.algebra.schema import quoted
+from freshview.errors import InvalidCatalogName, TableMissing, first_line
 from freshview.frontend.scala import scala_of
+
+_PART = re.compile(r"`(?:[^`]|``)+`|[A-Za-z0-9_]+")
+_NAME = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern})){{0,2}}")
 
 
 def session_with(
@@ -26,3 +33,23 @@ def in_session(session: SparkSession, rows: DataFrame) -> DataFrame:
     plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no public way
     dataset = scala_of(session).type("org.apache.spark.sql.classic.Dataset")
     return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)  # noqa: SLF001
+
+
+def location_of(spark: SparkSession, table: str) -> str:
+    """Where a Delta table of Spark's catalog is. Its name goes into SQL part by part, each quoted."""
+    if not _NAME.fullmatch(table):
+        reason = "it is not one to three names joined by dots, with nothing around them"
+        raise InvalidCatalogName(table=table, reason=reason)
+    parts = [_unquoted(part) for part in _PART.findall(table)]
+    try:
+        detail = spark.sql(f"DESCRIBE DETAIL {'.'.join(map(quoted, parts))}").collect()[0]
+    except PySparkException as problem:
+        raise TableMissing(path=table, reason=first_line(problem)) from problem
+    if detail["format"] != "delta":
+        raise TableMissing(path=table, reason=f"its format is {detail['format']}")
+    # A path and not a URL, whatever its beginning says: nothing in it is encoded.
+    return str(detail["location"]).removeprefix("file://").removeprefix("file:")
+
+
+def _unquoted(part: str) -> str:
+    return part[1:-1].replace("``", "`") if part.startswith("`") else part

@@ -8,8 +8,9 @@ finds its number taken instead of overwriting what others did meanwhile.
 from __future__ import annotations
 
 import os
-import uuid
 from pathlib import Path
+
+from freshview.runtime.file_writes import link_whole
 
 
 class NumberedFiles:
@@ -30,7 +31,7 @@ class NumberedFiles:
     def read(self, number: int) -> str | None:
         """The text of a file, None if it is not or no longer there."""
         try:
-            return self.file(number).read_text()
+            return self.file(number).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return None
 
@@ -46,20 +47,3 @@ class NumberedFiles:
 
     def file(self, number: int) -> Path:
         return self.folder / f"{number:012d}.json"
-
-
-def link_whole(file: Path, text: str) -> bool:
-    """Make a file with this text, on disk before it can be seen; False if there is one."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{uuid.uuid4().hex}.tmp")
-    try:
-        with temporary.open("w") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        os.link(temporary, file)
-    except FileExistsError:
-        return False
-    finally:
-        temporary.unlink(missing_ok=True)
-    return True

@@ -18,6 +18,7 @@ from freshview.errors import (
     NotFresh,
     NotIncremental,
     StaleCommit,
+    WriteFailed,
 )
 from freshview.faults import point
 from freshview.planner.plan import Limits
@@ -37,6 +38,7 @@ from freshview.runtime.retries import attempts
 from freshview.runtime.spark_failures import spark_failures
 from freshview.runtime.view_graph import base_tables, refresh_order
 from freshview.storage.interface import Commit
+from freshview.storage.write_errors import spark_writes
 
 VIEW_LEASE_S = 600.0
 
@@ -125,7 +127,8 @@ class Refresher:
                         stale.add(entry.name)
                         continue
                     try:
-                        self._view(entry, chosen or entry.policy, run)
+                        with spark_writes():
+                            self._view(entry, chosen or entry.policy, run)
                     except Overtaken:
                         raise
                     except BaseException as error:
@@ -189,8 +192,11 @@ class Refresher:
 
         There is no epoch: the views that failed do not agree with the others.
         """
-        self._log_failures(run, failures)
         (name, first), *others = failures.items()
+        try:
+            self._log_failures(run, failures)
+        except WriteFailed as unlogged:
+            first.add_note(f"The refresh log does not have this: {unlogged}")
         first.add_note(f"The view {name} was not refreshed.")
         for other, error in others:
             first.add_note(f"Nor was {other}: {error}")
@@ -207,11 +213,16 @@ class Refresher:
         return Interrupted()
 
     def _recorded(self, run: Refresh, started: float) -> Report:
-        """The epoch and the log of a refresh that changed something."""
-        if all(report.mode == UNCHANGED for report in run.reports):
-            return Report(tuple(run.reports), _since(started), None)
+        """The epoch and the log of a refresh that changed something.
+
+        Or that found everything done by one which ended before it could record its epoch.
+        """
         views = {report.view: run.pinned[report.view] for report in run.reports}
         tables = {n: source for n, source in run.pinned.items() if n not in views}
+        if all(report.mode == UNCHANGED for report in run.reports):
+            known = self.parts.epochs.newest(views)
+            if known is not None and all(known.views[name] == views[name] for name in views):
+                return Report(tuple(run.reports), _since(started), None)
         point("refresh.before_epoch")
         try:
             epoch = self.parts.epochs.record(views, tables, run.after)

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from py4j.java_gateway import JavaClass, JavaGateway
@@ -207,7 +207,8 @@ def _pass_on(reading: int) -> None:
     with os.fdopen(reading, "rb") as lines:
         for line in lines:
             if not line.startswith(_JVM_NOISE):
-                os.write(2, line)
+                with suppress(OSError):  # a line is lost on a full disk, and the JVM goes on
+                    os.write(2, line)
 
 
 def _check_delta_classes(context: SparkContext) -> None:

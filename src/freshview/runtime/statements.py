@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 
+from freshview.algebra.schema import quoted
 from freshview.frontend.statements import (
     AlterPolicy,
     CreateView,
@@ -67,9 +68,14 @@ def _session(warehouse: Warehouse) -> SparkSession:
     known = {table.name for table in session.catalog.listTables() if not table.isTemporary}
     for table in warehouse.catalog.tables():
         if table.name.lower() not in known:
-            path = warehouse.catalog.path(table).replace("'", "\\'")
-            session.sql(f"CREATE TABLE `{table.name}` USING DELTA LOCATION '{path}'")
+            path = _text(warehouse.catalog.path(table))
+            session.sql(f"CREATE TABLE {quoted(table.name)} USING DELTA LOCATION {path}")
     for view in warehouse.catalog.views():
         rows = warehouse.parts.sources.read(view.name, warehouse.parts.sources.latest(view.name))
         in_session(session, rows).createOrReplaceTempView(view.name)
     return session
+
+
+def _text(value: str) -> str:
+    """A text as a literal of Spark's SQL."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -30,11 +30,13 @@ from freshview.errors import (
     InvalidChanges,
     StaleCommit,
     TransactionUnfinished,
+    WarehouseCorrupt,
+    WriteFailed,
     first_line,
 )
 from freshview.faults import point
+from freshview.runtime.file_writes import link_whole, writing
 from freshview.runtime.lease import Lease, lease
-from freshview.runtime.numbered_files import link_whole
 from freshview.runtime.retries import attempts
 from freshview.storage.choose import Tables
 from freshview.storage.consolidate import duplicate_count
@@ -71,19 +73,20 @@ class Transactions:
         """Change the tables together; returns the version of each."""
         checked = {name: self._checked(name, change) for name, change in changes.items()}
         with self.whole() as held:
-            identity, lost = _identity(held.fence), False
-            steps = [
-                step
-                for name, rows in checked.items()
-                for step in self._staged(identity, name, tuple(changes[name].key), rows)
-            ]
-            point("transaction.staged")
-            before = {name: self._tables.latest(self._path(name)) for name in changes}
-            intent = self._intent(held.fence)
-            held.check()
-            point("transaction.checked")
-            if not link_whole(intent, json.dumps(steps)):
-                raise held.loss()
+            identity, intent, lost = _identity(held.fence), self._intent(held.fence), False
+            try:
+                steps = [
+                    step
+                    for name, rows in checked.items()
+                    for step in self._staged(identity, name, tuple(changes[name].key), rows)
+                ]
+                point("transaction.staged")
+                before = {name: self._tables.latest(self._path(name)) for name in changes}
+                _intend(held, intent, steps)
+            except Exception:
+                for staged in self._folder.glob(f"{identity}.*.parquet"):
+                    staged.unlink(missing_ok=True)
+                raise
             point("transaction.intended")
             try:
                 self._complete(intent, steps)
@@ -122,7 +125,7 @@ class Transactions:
     def _intents(self) -> list[Path]:
         """Those that are to be completed."""
         found = sorted(self._folder.glob("*.intent.json"))
-        return [file for file in found if _size(file) > len(NEVER)]
+        return [file for file in found if _size(file) != len(NEVER)]
 
     def _checked(self, name: str, change: TableChanges) -> dict[str, pa.Table]:
         """The rows of each kind of change in the table's types, or an error before any write."""
@@ -152,7 +155,8 @@ class Transactions:
         after = self._number(path)
         files = {kind: f"{identity}.{name}.{kind}.parquet" for kind in rows}
         for kind, some in rows.items():
-            pq.write_table(some, self._folder / files[kind])
+            with writing(self._folder / files[kind]):
+                pq.write_table(some, self._folder / files[kind])
         for part, kinds in (("by key", ("update", "delete")), ("insert", ("insert",))):
             present = {kind: files[kind] for kind in kinds if kind in rows}
             if present:
@@ -183,7 +187,7 @@ class Transactions:
     def _recover(self, intent: Path) -> None:
         """Complete a transaction that was interrupted."""
         try:
-            steps = json.loads(intent.read_text())
+            steps = _read(intent)
         except FileNotFoundError:
             return  # its own process, thought to be dead, has just completed it
         try:
@@ -200,6 +204,8 @@ class Transactions:
         names, reason = ", ".join(before), first_line(error)
         if not self._undone(intent, steps, before):
             raise _unfinished(names, reason, intent) from error
+        if isinstance(error, WriteFailed):
+            raise error
         raise InvalidChanges(table=names, reason=reason) from error
 
     def _undone(self, intent: Path, steps: Sequence[Step], before: Mapping[str, int]) -> bool:
@@ -212,8 +218,11 @@ class Transactions:
         for name, commits in written.items():
             if self._tables.latest(self._path(name)) != before[name] + commits:
                 return False
-        for name in written:
-            self._tables.spark.restore(self._path(name), before[name])
+        try:
+            for name in written:
+                self._tables.spark.restore(self._path(name), before[name])
+        except Exception:  # the intent stays, and with it the transaction
+            return False
         self._forget(intent, steps)
         return True
 
@@ -271,6 +280,26 @@ def _size(file: Path) -> int:
 
 def _identity(fence: int) -> str:
     return f"{fence:012d}"
+
+
+def _intend(held: Lease, intent: Path, steps: Sequence[Step]) -> None:
+    """From now on the transaction happens, unless somebody has taken over meanwhile."""
+    held.check()
+    point("transaction.checked")
+    if not link_whole(intent, json.dumps(steps)):
+        raise held.loss()
+
+
+def _read(intent: Path) -> list[Step]:
+    """The steps of an intent. Raises FileNotFoundError when somebody has completed it."""
+    try:
+        steps = json.loads(intent.read_text(encoding="utf-8"))
+        complete = all({"table", "path", "part", "after", "key", "files"} <= {*s} for s in steps)
+    except (ValueError, TypeError) as problem:
+        raise WarehouseCorrupt(file=str(intent), reason=str(problem)) from problem
+    if not complete:
+        raise WarehouseCorrupt(file=str(intent), reason="it does not hold steps of a transaction")
+    return list(steps)
 
 
 def _mark(step: Step) -> dict[str, object]:

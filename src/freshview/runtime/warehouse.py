@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from freshview.errors import (
     DefinitionChanged,
-    DefinitionRejected,
+    InvalidChanges,
+    InvalidPath,
     TableMissing,
     TransactionUnfinished,
     UnknownEpoch,
@@ -32,6 +33,7 @@ from freshview.runtime.definitions import (
     Definitions,
     ViewFunction,
     call,
+    check_columns,
     function_name,
     reading,
     settings_of,
@@ -41,7 +43,7 @@ from freshview.runtime.epochs import Epochs
 from freshview.runtime.evaluation import Evaluator
 from freshview.runtime.explanation import Explanation, explain
 from freshview.runtime.lease import Lease, lease, view_lease
-from freshview.runtime.named_tables import session_with
+from freshview.runtime.named_tables import location_of, session_with
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
 from freshview.runtime.refresh import VIEW_LEASE_S, Refresher
@@ -53,11 +55,14 @@ from freshview.runtime.statements import run_statement
 from freshview.runtime.status import ViewStatus, status_of
 from freshview.runtime.transactions import TableChanges, Transactions
 from freshview.runtime.vacuum import DEFAULT_HOURS, Leftover, leftovers
+from freshview.runtime.view_graph import check_replaceable
 from freshview.storage.choose import Limits as StorageLimits
 from freshview.storage.choose import Tables
 from freshview.storage.interface import picked
 from freshview.storage.native import NativeStorage
+from freshview.storage.places import check_place
 from freshview.storage.spark import SparkStorage
+from freshview.storage.write_errors import spark_writes
 
 
 class Warehouse:
@@ -108,32 +113,55 @@ class Warehouse:
         self, name: str, path: str | Path | None = None, *, table: str | None = None
     ) -> None:
         """Make an existing Delta table known, by its path or its name in Spark's catalog."""
+        self._check_new(name)
         if table is not None:
-            path = _location(self.spark, table)
-        assert path is not None, "register needs a path or a catalog name"
-        resolved = Path(path).absolute() if "://" not in str(path) else path
-        self.parts.tables.state(str(resolved))
-        stored = str(resolved)
-        if isinstance(resolved, Path) and resolved.is_relative_to(self.root):
-            stored = str(resolved.relative_to(self.root))
-        self.catalog.add(TableEntry(name, stored))
+            path = location_of(self.spark, table)
+        if path is None:
+            raise InvalidPath(path="", reason="neither a path nor a catalog name was given")
+        place = str(path)
+        if "://" not in place:
+            check_place(place)
+            place = str(Path(place).resolve())
+            check_place(place)
+        self.parts.tables.state(place)
+        root = self.root.resolve()
+        if Path(place).is_relative_to(root):
+            place = str(Path(place).relative_to(root))
+        self.catalog.add(TableEntry(name, place))
 
     def create_table(self, name: str, rows: Any, *, partition_by: Iterable[str] = ()) -> None:
         """Write rows (Arrow, pandas, Spark or a schema) as a new table of the warehouse."""
-        check_name(name)
-        path = self.root / "tables" / name
-        parts = tuple(partition_by)
+        self._check_new(name)
+        by_spark = isinstance(rows, DataFrame)
+        if not isinstance(rows, DataFrame | pa.Table | pa.Schema):
+            rows = _from_pandas(name, rows)
+        check_columns(name, rows.columns if by_spark else _names(rows))
+        path = self._inside("tables") / name
+        storage = self.parts.tables.spark if by_spark else self.parts.tables.native
         with self._held(name):
-            self.catalog.load()
-            self.catalog.check_free(name)
-            if isinstance(rows, DataFrame):
-                self.parts.tables.spark.create(str(path), rows, partition_by=parts)
-            else:
-                if not isinstance(rows, pa.Table | pa.Schema):
-                    rows = pa.Table.from_pandas(rows, preserve_index=False)
-                self.parts.tables.native.create(str(path), rows, partition_by=parts)
+            self._check_new(name)
+            was_there = path.exists()
+            try:
+                storage.create(str(path), rows, partition_by=tuple(partition_by))
+            except Exception:
+                if not was_there:
+                    shutil.rmtree(path, ignore_errors=True)
+                raise
             point("create_table.written")
             self.register(name, path)
+
+    def _inside(self, folder: str) -> Path:
+        """A folder of the warehouse, which must not be a link to somewhere else."""
+        path = self.root / folder
+        if not path.resolve().is_relative_to(self.root.resolve()):
+            raise InvalidPath(path=str(path), reason="it is a link that leads out of the warehouse")
+        return path
+
+    def _check_new(self, name: str) -> None:
+        """A name that a new table can have, before anything is written for it."""
+        check_name(name)
+        self.catalog.load()
+        self.catalog.check_free(name)
 
     def table(self, name: str) -> DataFrame:
         """A table or view as a DataFrame; inside a view's function, what the definition reads."""
@@ -158,6 +186,9 @@ class Warehouse:
         comment: str | None = None,
     ) -> Report:
         """Define a view by SQL text and compute it."""
+        check_name(name)
+        self._inside("views")
+        self.catalog.load()
         strategy = self._definitions.from_sql(name, query)
         return self._create(name, strategy, policy, replace_existing, comment, sql=query)
 
@@ -177,6 +208,8 @@ class Warehouse:
         if function is None:
             return lambda given: self.view(given, name=name, policy=policy, replace=replace)
         view = name or function.__name__
+        check_name(view)
+        self._inside("views")
         self.catalog.load()
         strategy = self._definitions.from_function(view, function, self)
         self._definitions.functions[view] = function
@@ -200,7 +233,7 @@ class Warehouse:
 
     def set_policy(self, name: str, policy: Policy | str) -> None:
         self.catalog.load()
-        self.catalog.set_policy(name, Policy(policy))
+        self.catalog.set_policy(name, Policy.named(policy))
 
     @cancellable()
     def refresh(
@@ -210,7 +243,7 @@ class Warehouse:
         self.catalog.load()
         for name in names:
             self.catalog.view(name)
-        chosen = Policy.FULL if full else None if policy is None else Policy(policy)
+        chosen = Policy.FULL if full else None if policy is None else Policy.named(policy)
         return self._refresher.refresh(names or None, chosen)
 
     def read(self, name: str, *, epoch: int | None = None) -> DataFrame:
@@ -295,15 +328,12 @@ class Warehouse:
         sql: str | None = None,
         function: str | None = None,
     ) -> Report:
-        check_name(name)
-        self.catalog.load()
-        old = self.catalog.view(name) if replace_existing and name in self.catalog else None
-        if old is None:
+        chosen = Policy.named(policy)
+        old = next((view for view in self.catalog.views() if view.name == name), None)
+        if old is None or not replace_existing:
             self.catalog.check_free(name)
         else:
-            self.catalog.check_unread(name)
-        if name in strategy.sources:
-            raise DefinitionRejected(name=name, reason="it reads the view that it replaces")
+            check_replaceable(self.catalog, name, strategy.sources)
         identity = uuid.uuid4().hex
         entry = ViewEntry(
             name,
@@ -313,7 +343,7 @@ class Warehouse:
             tuple(a.name for a in strategy.visible),
             strategy.is_counted,
             strategy.technique.value,
-            Policy(policy),
+            chosen,
             sql,
             function,
             comment,
@@ -322,7 +352,8 @@ class Warehouse:
         )
         with progress(f"computing {name}"), self._held(name) as held:
             try:
-                report = self._refresher.create(entry, strategy, old, held)
+                with spark_writes():
+                    report = self._refresher.create(entry, strategy, old, held)
             except BaseException as problem:
                 self.catalog.load()
                 if entry not in self.catalog.views():
@@ -372,11 +403,16 @@ class Warehouse:
         return session_with(self.spark, named, entry.settings).sql(entry.sql)
 
 
-def _location(spark: SparkSession, table: str) -> str:
-    """The folder of a Delta table in Spark's catalog."""
-    detail = spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]
-    location = str(detail["location"])
-    return location.removeprefix("file://").removeprefix("file:")
+def _from_pandas(name: str, rows: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    except (AttributeError, TypeError, ValueError) as problem:
+        reason = f"a {type(rows).__name__} is no table of rows: {problem}"
+        raise InvalidChanges(table=name, reason=reason) from problem
+
+
+def _names(rows: pa.Table | pa.Schema) -> list[str]:
+    return list((rows if isinstance(rows, pa.Schema) else rows.schema).names)
 
 
 def open_warehouse(

@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from freshview.algebra.schema import quoted
 from freshview.errors import FreshviewError
 from freshview.runtime.class_archive import archive_path, drop_old_archives
 from freshview.runtime.jars import delta_jars
@@ -62,10 +63,10 @@ def _do_what_a_refresh_does(spark: SparkSession, folder: Path) -> None:
     small = spark.createDataFrame(joined.toArrow())
     small.createOrReplaceTempView("small")
     spark.sql(
-        f"MERGE INTO delta.`{view}` v USING small c ON v.k <=> c.k "
+        f"MERGE INTO delta.{quoted(view)} v USING small c ON v.k <=> c.k "
         "WHEN MATCHED THEN UPDATE SET n = c.n WHEN NOT MATCHED THEN INSERT *"
     )
-    spark.sql(f"DELETE FROM delta.`{view}` WHERE k = 1")  # noqa: S608 - a path of ours
+    spark.sql(f"DELETE FROM delta.{quoted(view)} WHERE k = 1")  # noqa: S608 - a path of ours
     spark.sql("SELECT *, row_number() OVER (PARTITION BY k ORDER BY n) AS r FROM small").collect()
     spark.read.format("delta").option("versionAsOf", 0).load(view).collect()
 

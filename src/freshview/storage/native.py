@@ -19,7 +19,9 @@ from freshview.errors import (
     ConcurrentWrite,
     HistoryLost,
     NativeRefused,
+    SchemaMismatch,
     TableExists,
+    first_line,
 )
 from freshview.storage.columns import columns_of, comparable_columns
 from freshview.storage.commit_files import LogCommit, commits, filesystem, find_commit, read_commit
@@ -52,6 +54,7 @@ from freshview.storage.native_write import (
 )
 from freshview.storage.plain_arrow import nullable_schema, plain_schema, to_arrow
 from freshview.storage.plain_files import hold_rows_as_they_stand, readable_files
+from freshview.storage.write_errors import native_writes
 
 _STATES_KEPT = 256
 
@@ -193,27 +196,28 @@ class NativeStorage:
         settings = dict(properties or {})
         _check_creation(path, rows_or_schema, partition_by, settings)
         try:
-            if isinstance(rows_or_schema, pa.Schema):
-                DeltaTable.create(
-                    path,
-                    cast("Any", nullable_schema(rows_or_schema)),
-                    partition_by=list(partition_by),
-                    configuration=settings,
-                    storage_options=self._options,
-                    commit_properties=commit_properties(commit),
-                    raise_if_key_not_exists=False,
-                )
-            else:
-                rows = to_arrow(rows_or_schema)
-                write_deltalake(
-                    path,
-                    rows.cast(nullable_schema(rows.schema)),
-                    writer_properties=writer_properties(nullable_schema(rows.schema)),
-                    partition_by=list(partition_by) or None,
-                    configuration=settings,
-                    storage_options=self._options,
-                    commit_properties=commit_properties(commit),
-                )
+            with native_writes(path):
+                if isinstance(rows_or_schema, pa.Schema):
+                    DeltaTable.create(
+                        path,
+                        cast("Any", nullable_schema(rows_or_schema)),
+                        partition_by=list(partition_by),
+                        configuration=settings,
+                        storage_options=self._options,
+                        commit_properties=commit_properties(commit),
+                        raise_if_key_not_exists=False,
+                    )
+                else:
+                    rows = to_arrow(rows_or_schema)
+                    write_deltalake(
+                        path,
+                        rows.cast(nullable_schema(rows.schema)),
+                        writer_properties=writer_properties(nullable_schema(rows.schema)),
+                        partition_by=list(partition_by) or None,
+                        configuration=settings,
+                        storage_options=self._options,
+                        commit_properties=commit_properties(commit),
+                    )
         except DeltaError as problem:
             if self.exists(path):  # another process was faster
                 raise TableExists(path=path) from problem
@@ -306,7 +310,8 @@ class NativeStorage:
             if commit is not None:
                 check_number(path, commit, table.transaction_version(commit.application))
             try:
-                write(table)
+                with native_writes(path):
+                    write(table)
             except CommitFailedError as problem:
                 raise ConcurrentWrite(path=path, reason=str(problem)) from problem
             return table.version()
@@ -347,7 +352,10 @@ def _check_creation(
     given = (
         rows_or_schema if isinstance(rows_or_schema, pa.Schema) else to_arrow(rows_or_schema).schema
     )
-    schema_json = Schema.from_arrow(cast("Any", nullable_schema(given))).to_json()
+    try:
+        schema_json = Schema.from_arrow(cast("Any", nullable_schema(given))).to_json()
+    except Exception as problem:  # the library has no class of its own for this
+        raise SchemaMismatch(path=path, reason=first_line(problem)) from problem
     features = features_of(schema_json, properties, partition_by, ())
     reason = refusal(features, Operation.WRITE)
     if reason is not None:

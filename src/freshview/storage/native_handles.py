@@ -12,6 +12,7 @@ where versions are compared (`changes`).
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -26,6 +27,7 @@ from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundEr
 from freshview.errors import HistoryLost, NativeRefused, TableMissing
 
 _Stamp = tuple[int, int, int]
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def local_folder(path: str) -> str | None:
@@ -54,6 +56,9 @@ class Handles:
 
     def exists(self, path: str) -> bool:
         """Whether a Delta table is at the path."""
+        folder = local_folder(path)
+        if folder is not None and not Path(folder).is_dir():
+            return False
         return bool(DeltaTable.is_deltatable(path, self._options))
 
     @contextmanager
@@ -136,8 +141,24 @@ class Handles:
                     path=path, after=version, upto=version, reason=reason
                 ) from problem
             if isinstance(problem, TableNotFoundError) or not self.exists(path):
-                raise TableMissing(path=path, reason=str(problem)) from problem
+                raise TableMissing(path=path, reason=_why_missing(path, problem)) from problem
             raise
+        except OSError as problem:
+            raise TableMissing(path=path, reason=_why_missing(path, problem)) from problem
+
+
+def _why_missing(path: str, problem: Exception) -> str:
+    """What is there in place of a table, where it can be seen; else what the library said."""
+    folder = local_folder(path)
+    if folder is None or Path(folder, "_delta_log").is_dir():
+        return _COLOURS.sub("", " ".join(str(problem).split()))
+    if Path(folder).is_file():
+        return "it is a file, and a Delta table is a folder"
+    if not Path(folder).is_dir():
+        return "there is no such folder"
+    if not any(Path(folder).iterdir()):
+        return "the folder is empty"
+    return "the folder has no _delta_log, so whatever is in it is not a Delta table"
 
 
 def _stamp(path: str, version: int) -> _Stamp | None:

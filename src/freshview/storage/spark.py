@@ -43,6 +43,7 @@ from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_n
 from freshview.storage.native_match import in_type
 from freshview.storage.plain_arrow import fitted, nullable_schema, plain_schema, unsliced
 from freshview.storage.spark_changes import consolidated
+from freshview.storage.write_errors import spark_writes
 
 _DELETED = "__freshview_deleted"
 _KIND = "_change_type"
@@ -259,7 +260,7 @@ class SparkStorage:
                 settings[_APPLICATION] = commit.application
                 settings[_NUMBER] = str(commit.number)
                 settings[_USER_METADATA] = commit.user_metadata(mark)
-            with self._settings(settings), _concurrent_writes(path):
+            with self._settings(settings), _failed_writes(path):
                 write()
             after = self._newest(path)
             if commit is None:
@@ -420,10 +421,11 @@ class SparkStorage:
 
 
 @contextmanager
-def _concurrent_writes(path: str) -> Iterator[None]:
-    """Turn Delta's conflicts into ours."""
+def _failed_writes(path: str) -> Iterator[None]:
+    """Turn Delta's conflicts, and what the system refuses, into ours."""
     try:
-        yield
+        with spark_writes(path):
+            yield
     except (PySparkException, Py4JJavaError) as problem:
         java = getattr(problem, "java_exception", None)
         name = java.getClass().getName() if java is not None else type(problem).__module__

@@ -1,0 +1,54 @@
+"""Writing our own small files: whole or not at all, and an error of ours where the disk refuses."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from freshview.errors import WriteFailed
+
+
+@contextmanager
+def writing(path: Path | str) -> Iterator[None]:
+    """What the system refuses in the block (no space, no right to write) named as an error of ours."""
+    try:
+        yield
+    except OSError as problem:
+        raise WriteFailed(path=str(path), reason=problem.strerror or str(problem)) from problem
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """The file has the old or the new content, whatever happens, and the new one is on disk."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    try:
+        with writing(file):
+            with temporary.open("w", encoding="utf-8") as out:
+                out.write(text)
+                out.flush()
+                os.fsync(out.fileno())
+            temporary.replace(file)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def link_whole(file: Path, text: str) -> bool:
+    """Make a file with this text, on disk before it can be seen; False if there is one."""
+    temporary = file.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        with writing(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.open("w", encoding="utf-8") as out:
+                out.write(text)
+                out.flush()
+                os.fsync(out.fileno())
+            try:
+                os.link(temporary, file)
+            except FileExistsError:
+                return False
+            return True
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,267 @@
+"""Definitions and names that cannot be: each has its error code and leaves the warehouse as it was."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import freshview as fv
+from tests.unchanged import fingerprint, refused, unchanged
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> fv.Warehouse:
+    """Two tables, a view, and a view on it."""
+    warehouse = fv.open(tmp_path_factory.mktemp("bad") / "shop", spark)
+    warehouse.create_table("orders", pa.table({"id": [1, 2], "city": ["Oslo", "Rome"]}))
+    warehouse.create_table("lines", pa.table({"id": [1, 1], "price": [3, 4]}))
+    warehouse.create_view("cities", "SELECT city, count(*) AS n FROM orders GROUP BY city")
+    warehouse.create_view("above", "SELECT n FROM cities")
+    return warehouse
+
+
+REJECTED = {
+    "unknown table": ("SELECT a FROM nowhere", "`nowhere`"),
+    "unknown column": ("SELECT amount FROM orders", "`amount`"),
+    "ambiguous column": ("SELECT id FROM orders JOIN lines ON true", "`id` is ambiguous"),
+    "syntax": ("SELEC 1", "Syntax error"),
+    "two statements": ("SELECT id FROM orders; DROP TABLE orders", "Syntax error"),
+    "NUL": ("SELECT id FROM or\0ders", "Syntax error"),
+    "unknown function": ("SELECT nothing(id) AS a FROM orders", "`nothing`"),
+}
+
+
+@pytest.mark.parametrize("case", REJECTED)
+def test_queries_that_spark_cannot_analyze(shop: fv.Warehouse, case: str) -> None:
+    query, said = REJECTED[case]
+    error = refused(
+        shop.root, "DEFINITION_REJECTED", lambda: shop.create_view("bad", query), "bad", said
+    )
+    assert "nothing was created" in error.do
+    assert "bad" not in shop.catalog
+
+
+UNMAINTAINABLE = {
+    "rand()": "NOT_DETERMINISTIC",
+    "uuid()": "NOT_DETERMINISTIC",
+    "shuffle(array(id))": "NOT_DETERMINISTIC",
+    "reflect('java.lang.System', 'exit', 1)": "NOT_DETERMINISTIC",
+    "java_method('java.lang.System', 'exit', 1)": "NOT_DETERMINISTIC",
+    "monotonically_increasing_id()": "DEPENDS_ON_STORAGE",
+    "input_file_name()": "DEPENDS_ON_STORAGE",
+    "now()": "DEPENDS_ON_CLOCK",
+    "current_timestamp()": "DEPENDS_ON_CLOCK",
+    "current_date()": "DEPENDS_ON_CLOCK",
+    "current_user()": "DEPENDS_ON_SESSION",
+}
+
+
+@pytest.mark.parametrize("expression", UNMAINTAINABLE)
+def test_values_that_no_table_decides(shop: fv.Warehouse, expression: str) -> None:
+    query = f"SELECT id, {expression} AS x FROM orders"
+    error = refused(
+        shop.root, "VIEW_NOT_MAINTAINABLE", lambda: shop.create_view("bad", query), "bad"
+    )
+    assert error.parameters["reason"] == UNMAINTAINABLE[expression]
+
+
+OTHERS = {
+    "SELECT id FROM delta.`{root}/tables/orders`": "UNREGISTERED_SOURCE",
+    "SELECT * FROM text.`{root}/_freshview/catalog.json`": "UNREGISTERED_SOURCE",
+    "DROP TABLE orders": "NOT_A_QUERY",
+    "INSERT INTO orders VALUES (1, 'x')": "NOT_A_QUERY",
+    "SELECT id AS a, id AS A FROM orders": "INVALID_COLUMN",
+    "SELECT id, id FROM orders": "INVALID_COLUMN",
+    "SELECT id AS ` ` FROM orders": "INVALID_COLUMN",
+    "SELECT id AS `a;b` FROM orders": "INVALID_COLUMN",
+    "SELECT id AS `a\nb` FROM orders": "INVALID_COLUMN",
+    "SELECT id AS __rows FROM orders": "INVALID_COLUMN",
+}
+
+
+@pytest.mark.parametrize("query", OTHERS)
+def test_queries_that_freshview_refuses(shop: fv.Warehouse, query: str) -> None:
+    text = query.replace("{root}", str(shop.root))
+    refused(shop.root, OTHERS[query], lambda: shop.create_view("bad", text))
+
+
+def test_a_view_cannot_come_to_read_itself(shop: fv.Warehouse) -> None:
+    text = "CREATE OR REPLACE MATERIALIZED VIEW {} AS SELECT n FROM {}"
+    refused(
+        shop.root, "VIEW_CYCLE", lambda: shop.sql(text.format("above", "above")), "above → above"
+    )
+    refused(
+        shop.root,
+        "VIEW_CYCLE",
+        lambda: shop.sql(text.format("cities", "above")),
+        "cities → above → cities",
+    )
+
+
+def test_a_view_that_others_read_stays_as_it_is(shop: fv.Warehouse) -> None:
+    refused(shop.root, "VIEW_IN_USE", lambda: shop.drop_view("cities"), "cities", "above")
+    replacing = "CREATE OR REPLACE MATERIALIZED VIEW cities AS SELECT id AS n FROM lines"
+    refused(shop.root, "VIEW_IN_USE", lambda: shop.sql(replacing), "cities", "above")
+
+
+def test_names_that_are_taken(shop: fv.Warehouse) -> None:
+    query = "SELECT id FROM orders"
+    for name in ("cities", "CITIES", "orders", "Orders"):
+        refused(shop.root, "NAME_TAKEN", lambda name=name: shop.create_view(name, query), name)
+        refused(
+            shop.root,
+            "NAME_TAKEN",
+            lambda name=name: shop.create_table(name, pa.table({"a": [1]})),
+            name,
+        )
+    place = shop.root / "tables" / "orders"
+    refused(shop.root, "NAME_TAKEN", lambda: shop.register("Cities", place), "Cities")
+    replacing = "CREATE OR REPLACE MATERIALIZED VIEW {} AS SELECT id FROM lines"
+    for name in ("orders", "Above"):
+        refused(shop.root, "NAME_TAKEN", lambda name=name: shop.sql(replacing.format(name)), name)
+
+
+def test_names_that_are_not_known(shop: fv.Warehouse) -> None:
+    acts = {
+        "refresh": lambda: shop.refresh("nothing"),
+        "drop": lambda: shop.drop_view("nothing"),
+        "check": lambda: shop.check("nothing"),
+        "explain": lambda: shop.explain("nothing"),
+        "read": lambda: shop.read("nothing"),
+        "policy": lambda: shop.set_policy("nothing", "FULL"),
+        "apply": lambda: shop.apply({"nothing": fv.TableChanges(insert=[{"a": 1}])}),
+        "statement": lambda: shop.sql("DROP MATERIALIZED VIEW nothing"),
+    }
+    for act in acts.values():
+        refused(shop.root, "UNKNOWN_NAME", act, "'nothing'", "orders")
+    refused(shop.root, "UNKNOWN_NAME", lambda: shop.drop_view("orders"), "above, cities")
+    refused(shop.root, "UNKNOWN_NAME", lambda: shop.refresh("CITIES"), "'CITIES'")
+
+
+def test_policies_and_epochs_that_are_not_there(shop: fv.Warehouse) -> None:
+    query = "SELECT id FROM orders"
+    for act in (
+        lambda: shop.create_view("bad", query, policy="sometimes"),
+        lambda: shop.set_policy("cities", "sometimes"),
+        lambda: shop.refresh(policy="sometimes"),
+    ):
+        refused(shop.root, "UNKNOWN_POLICY", act, "'sometimes'", "AUTO, INCREMENTAL, STRICT, FULL")
+    wrong = "ALTER MATERIALIZED VIEW cities SET POLICY sometimes"
+    refused(shop.root, "INVALID_STATEMENT", lambda: shop.sql(wrong), "sometimes")
+    for epoch in (99, 0, -1):
+        refused(
+            shop.root,
+            "UNKNOWN_EPOCH",
+            lambda epoch=epoch: shop.read("cities", epoch=epoch),
+            str(epoch),
+            "known epochs: 1",
+        )
+
+
+HOSTILE = (
+    "",
+    " ",
+    "a b",
+    "a'b",
+    'a"b',
+    "a`b",
+    "a;b",
+    "a--b",
+    "a/*b",
+    "..",
+    "../a",
+    "a/b",
+    "/a",
+    "a\\b",
+    "a\0b",
+    "a\nb",
+    "a\n",
+    "a.b",
+    "1a",
+    "a" * 64,
+    "a" * 100_000,
+    "\u043erders",
+    "orders\u200b",
+    "\u202eorders",
+    "ﬁle",
+    "😀",
+    "a$(id)",
+    "file:a",
+    "%2e%2e",
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=lambda name: repr(name)[:20])
+def test_hostile_names_of_tables_and_views(shop: fv.Warehouse, name: str) -> None:
+    before = fingerprint(shop.root.parent)
+    query, rows = "SELECT id FROM orders", pa.table({"a": [1]})
+    acts = (
+        lambda: shop.create_view(name, query),
+        lambda: shop.create_view(name, query, replace_existing=True),
+        lambda: shop.create_table(name, rows),
+        lambda: shop.register(name, shop.root / "tables" / "orders"),
+        lambda: shop.view(lambda: shop.table("orders"), name=name or " "),
+    )
+    for act in acts:
+        error = refused(shop.root, "INVALID_NAME", act, "letters, digits and _")
+        assert error.parameters["name"] in (name, " ")
+    refused(shop.root, "UNKNOWN_NAME", lambda: shop.refresh(name))
+    refused(shop.root, "UNKNOWN_NAME", lambda: shop.drop_view(name))
+    assert fingerprint(shop.root.parent) == before
+
+
+def test_keywords_are_names_like_others(shop: fv.Warehouse) -> None:
+    shop.create_table("select", pa.table({"from": [1], "where": [2]}))
+    shop.create_view("table", "SELECT `from`, `where` FROM `select`")
+    shop.apply({"select": fv.TableChanges(insert=[{"from": 3, "where": 4}])})
+    shop.refresh(policy="STRICT")
+    assert sorted(map(tuple, shop.sql("SELECT * FROM `table`").collect())) == [(1, 2), (3, 4)]
+    shop.drop_view("table")
+
+
+@pytest.mark.parametrize(
+    "column", ["", "a b", "a,b", "a;b", "a{b", "a(b", "a\nb", "a\tb", "a=b", "__n"]
+)
+def test_hostile_names_of_columns(shop: fv.Warehouse, column: str) -> None:
+    rows = pa.table({column: [1]})
+    refused(shop.root, "INVALID_COLUMN", lambda: shop.create_table("bad", rows), "bad")
+    refused(shop.root, "INVALID_COLUMN", lambda: shop.create_table("bad", rows.schema), "bad")
+
+
+def test_a_table_needs_columns_that_differ(shop: fv.Warehouse) -> None:
+    refused(shop.root, "INVALID_COLUMN", lambda: shop.create_table("bad", pa.schema([])))
+    twice = pa.schema([("a", pa.int64()), ("A", pa.int64())])
+    refused(shop.root, "INVALID_COLUMN", lambda: shop.create_table("bad", twice), "'A'")
+    held = shop.spark.range(1).selectExpr("id AS `a b`")
+    refused(shop.root, "INVALID_COLUMN", lambda: shop.create_table("bad", held), "'a b'")
+
+
+def test_statements_that_break_off(shop: fv.Warehouse) -> None:
+    for text in (
+        "CREATE MATERIALIZED VIEW",
+        "CREATE MATERIALIZED VIEW v AS",
+        "CREATE MATERIALIZED VIEW 'v' AS SELECT 1 AS a",
+        "DROP MATERIALIZED VIEW cities; DROP MATERIALIZED VIEW above",
+        "REFRESH MATERIALIZED VIEW cities,",
+        "DROP MATERIALIZED VIEW cities -- \n above",
+    ):
+        refused(shop.root, "INVALID_STATEMENT", lambda text=text: shop.sql(text), "line")
+
+
+def test_changes_that_do_not_fit(shop: fv.Warehouse) -> None:
+    good = fv.TableChanges(insert=[{"id": 7, "price": 5}])
+    for said, bad in {
+        "nothing to insert": fv.TableChanges(),
+        "need a key": fv.TableChanges(delete=[{"id": 1}]),
+        "no column nothing": fv.TableChanges(delete=[{"id": 1}], key=["nothing"]),
+        "'unknown'": fv.TableChanges(insert=[{"unknown": 1}]),
+        "int64": fv.TableChanges(insert=[{"id": "x"}]),
+        "1 of its updates": fv.TableChanges(delete=[{"id": 1}, {"id": 1}], key=["id"]),
+    }.items():
+        changes = {"lines": good, "orders": bad}
+        refused(shop.root, "INVALID_CHANGES", lambda c=changes: shop.apply(c), "orders", said)
+    with unchanged(shop.root):
+        assert {view.mode for view in shop.refresh().views} == {"unchanged"}
