@@ -221,7 +221,7 @@ class Refresher:
         tables = {n: source for n, source in run.pinned.items() if n not in views}
         if all(report.mode == UNCHANGED for report in run.reports):
             known = self.parts.epochs.newest(views)
-            if known is not None and all(known.views[name] == views[name] for name in views):
+            if not views or (known is not None and views.items() <= known.views.items()):
                 return Report(tuple(run.reports), _since(started), None)
         point("refresh.before_epoch")
         try:
