@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,10 +18,13 @@ from pyspark.sql.types import StructType
 from freshview.algebra.relations import Relation
 from freshview.algebra.schema import Attribute
 from freshview.errors import (
+    DefinitionChanged,
     DefinitionRejected,
     DefinitionUnavailable,
     InvalidColumn,
+    InvalidColumnType,
     SettingsDiffer,
+    SourceSchemaChanged,
     ViewNotMaintainable,
 )
 from freshview.frontend.catalyst import (
@@ -45,6 +49,11 @@ reading: ContextVar[TableReader | None] = ContextVar("reading", default=None)
 """How ``Warehouse.table`` reads while a view's function runs: stand-ins, or pinned versions."""
 
 _NOT_IN_DELTA = set(" ,;{}()\n\t=")
+_NOT_STORED = re.compile(
+    r"(?:^|[<:,])(?:interval(?: [a-z ]+)?|time\(\d+\)|string collate \w+"
+    r"|(?:geometry|geography)(?:\([^)]*\))?|(?<=.)void)(?=[>,]|$)"
+)
+"""Types that Delta has no columns of, in the text of a type; a name inside it is followed by a colon."""
 
 
 @contextmanager
@@ -78,14 +87,44 @@ class Definitions:
         cached = self._strategies.get(entry.id)
         if cached is not None and cached[0] == schemas:
             return cached[1]
-        session = self._session_of(entry)
-        if entry.sql is not None:
-            made = self.from_sql(entry.name, entry.sql, session)
-        else:
-            function = self.function(entry)
-            made = self.from_function(entry.name, function, warehouse, session)
+        made = self._analyzed(entry, warehouse)
         self._strategies[entry.id] = (schemas, made)
         return made
+
+    def _analyzed(self, entry: ViewEntry, warehouse: Warehouse) -> Strategy:
+        """The strategy, once it is sure that the sources still have what the view is made of."""
+        session = self._session_of(entry)
+        try:
+            if entry.sql is not None:
+                made = self.from_sql(entry.name, entry.sql, session)
+            else:
+                function = self.function(entry)
+                made = self.from_function(entry.name, function, warehouse, session)
+        except DefinitionRejected as rejected:
+            raise self._unfit(entry, rejected.why) from rejected
+        columns = tuple(attribute.name for attribute in made.visible)
+        if columns != entry.columns:
+            had, has = ", ".join(entry.columns), ", ".join(columns)
+            raise self._unfit(entry, f"it has the columns {had} and would have {has}")
+        return made
+
+    def _unfit(self, entry: ViewEntry, reason: str) -> SourceSchemaChanged | DefinitionChanged:
+        """What keeps a stored definition from being the view that it was."""
+        for name in entry.sources:
+            missing = set(entry.source_columns[name]) - set(self._schema(name).names)
+            if missing:
+                change = f"it has no column {', '.join(sorted(missing))} any more"
+                return SourceSchemaChanged(
+                    name=entry.name, table=name, change=change, reason=reason
+                )
+        if entry.function is not None:
+            return DefinitionChanged(name=entry.name, function=entry.function, reason=reason)
+        return SourceSchemaChanged(
+            name=entry.name,
+            table=", ".join(entry.sources),
+            change="a column has another type",
+            reason=reason,
+        )
 
     def from_sql(self, name: str, text: str, session: SparkSession | None = None) -> Strategy:
         session = session or self._ready_session()
@@ -220,7 +259,7 @@ def _checked(name: str, relation: Relation) -> Strategy:
 
 
 def check_columns(name: str, attributes: tuple[Attribute, ...]) -> None:
-    """Column names that a Delta table can have, each once, none of ours."""
+    """Columns that a Delta table can have, each name once, none of ours."""
     seen: dict[str, str] = {}
     for attribute in attributes:
         column = attribute.name
@@ -233,6 +272,8 @@ def check_columns(name: str, attributes: tuple[Attribute, ...]) -> None:
             raise InvalidColumn(name=name, column=column, reason=reason)
         if column.lower() in seen:
             raise InvalidColumn(name=name, column=column, reason="two columns have this name")
+        if _NOT_STORED.search(attribute.type):
+            raise InvalidColumnType(name=name, column=column, type=attribute.type)
         seen[column.lower()] = column
 
 

@@ -38,7 +38,7 @@ def fetched(
     if stored is None:
         if any(name.startswith(_DEFAULTS) for name in parts.spark().conf.getAll):
             return rows  # what the session wants of a new table, Spark gives it
-    elif _types(StructType.fromJson(json.loads(stored.schema_json))) != _types(rows.schema):
+    elif not fits(rows, stored):
         return rows
     if stored is None or stored.rows is None or stored.rows > limits.write_rows // 2:
         size = sum(parts.sources.state(n, s.version).bytes for n, s in vector.items())
@@ -67,6 +67,11 @@ def few_rows(rows: DataFrame, most: int, most_bytes: int) -> pa.Table | None:
     if found.num_rows > most or pc.any(found[_WIDE]).as_py():
         return None
     return found.drop_columns([_WIDE])
+
+
+def fits(rows: DataFrame, stored: TableState) -> bool:
+    """Whether a table has the columns and types of the rows."""
+    return _types(StructType.fromJson(json.loads(stored.schema_json))) == _types(rows.schema)
 
 
 def _types(schema: StructType) -> dict[str, str]:
