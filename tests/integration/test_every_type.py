@@ -84,6 +84,7 @@ def test_types_without_order_are_compared(spark: SparkSession, tmp_path: Path) -
     warehouse.apply({"t": fv.TableChanges(insert=[{"k": 3, "text": "1.5"}])})
     assert warehouse.refresh()["v"].reason == "UNGROUPABLE_COLUMN"
     assert warehouse.check("v").ok
+    assert warehouse.check("v", sample=0.9).ok
     path = warehouse.catalog.path(warehouse.catalog.view("v"))
     spark.sql(f"UPDATE delta.`{path}` SET many = array(parse_json('[2, 1]')) WHERE k = 1")
     found = fv.open(tmp_path, spark).check("v")

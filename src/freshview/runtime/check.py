@@ -139,12 +139,7 @@ def _sampled(strategy: Strategy, rows: DataFrame, fraction: float) -> Column:
     visible = [a.name for a in strategy.visible]
     shown = [a.name for a in strategy.key if a.name in visible]
     columns = shown if len(shown) == len(strategy.key) and shown else visible
-    hashable = [
-        F.to_json(F.col(quoted(c)))
-        if isinstance(rows.schema[c].dataType, MapType)
-        else F.col(quoted(c))
-        for c in columns
-    ]
+    hashable = [_ordered(F.col(quoted(c)), rows.schema[c].dataType) for c in columns]
     bucket = F.pmod(F.xxhash64(*hashable), F.lit(_BUCKETS))
     return bucket < F.lit(round(fraction * _BUCKETS))
 
