@@ -164,7 +164,7 @@ class Checker:
             held = reader.load(str(self.path(name)))
             entry = self.entries[name]
             if entry["kind"] == "view":
-                if entry["counted"]:
+                if _COUNT in held.columns:
                     each = F.explode(F.sequence(F.lit(1), F.col(_COUNT).cast("int")))
                     held = held.select("*", each.alias("__copy"))
                 held = held.select(entry["columns"])

@@ -326,6 +326,26 @@ def test_partitions_of_any_type(storage: Storage, path: str, key: str) -> None:
     assert bag(storage.read(path, 2)) == bag(rows.slice(1))
 
 
+def test_an_overwrite_may_bring_another_schema(storage: Storage, path: str) -> None:
+    storage.create(path, plain((1, "a")), commit=Commit(APP, 1))
+    before = storage.state(path)
+    other = pa.table({"k": [2.5], "w": pa.array([7], pa.int32())})
+    with pytest.raises(SchemaMismatch):
+        storage.overwrite(path, other, Commit(APP, 2))
+    assert storage.overwrite(path, other, Commit(APP, 2), new_schema=True) == 1
+    after = storage.state(path)
+    assert after.arrow_schema == other.schema
+    assert after.table_id == before.table_id
+    assert storage.state(path, 0).arrow_schema == PLAIN
+    assert bag(storage.read(path, 1)) == bag(other)
+    assert bag(storage.read(path, 0)) == bag(plain((1, "a")))
+    assert storage.last_commit(path, APP) == (1, Commit(APP, 2))
+    with pytest.raises(HistoryLost):
+        storage.changes(path, 0, 1, ["k"])
+    storage.append(path, other, Commit(APP, 3))
+    assert bag(storage.changes(path, 1, 2)) == bag(other)
+
+
 def test_duplicates_are_counted(storage: Storage, path: str) -> None:
     twice = plain((1, "a"), (1, "a"), (1, "a"), (None, None), (None, None))
     storage.create(path, twice)

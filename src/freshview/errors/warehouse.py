@@ -129,6 +129,16 @@ class InvalidColumn(FreshviewError):
 
 
 @final
+class InvalidColumnType(FreshviewError):
+    """A column of a view has a type that Delta cannot store."""
+
+    code = "INVALID_COLUMN_TYPE"
+    what_template = "the view {name} cannot have the column {column} of type {type}."
+    why_template = "a view is stored in a Delta table, which has no columns of this type"
+    do_template = "cast it to another type, such as STRING; nothing was created"
+
+
+@final
 class DefinitionRejected(FreshviewError):
     """Spark could not analyze the definition."""
 
@@ -166,6 +176,19 @@ class SettingsDiffer(FreshviewError):
     what_template = "{name} was defined with {setting} = {defined}, and this session has {found}."
     why_template = "the setting decides what the query means, so its results would mix"
     do_template = "set it in the session that opens the warehouse, or create the view again"
+
+
+@final
+class SourceSchemaChanged(FreshviewError):
+    """A source no longer has what the definition of a view needs."""
+
+    code = "SOURCE_SCHEMA_CHANGED"
+    what_template = "{name} can no longer be computed from {table}: {change}."
+    why_template = "{reason}"
+    do_template = (
+        "give the table its columns back, or define the view anew with CREATE OR REPLACE; "
+        "until then it keeps its content"
+    )
 
 
 @final

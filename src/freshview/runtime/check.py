@@ -9,7 +9,7 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's users know)
-from pyspark.sql.types import MapType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from freshview.algebra.schema import quoted
 from freshview.planner.strategy import Strategy, Technique
@@ -139,23 +139,43 @@ def _sampled(strategy: Strategy, rows: DataFrame, fraction: float) -> Column:
     visible = [a.name for a in strategy.visible]
     shown = [a.name for a in strategy.key if a.name in visible]
     columns = shown if len(shown) == len(strategy.key) and shown else visible
-    hashable = [
-        F.to_json(F.col(quoted(c)))
-        if isinstance(rows.schema[c].dataType, MapType)
-        else F.col(quoted(c))
-        for c in columns
-    ]
+    hashable = [_ordered(F.col(quoted(c)), rows.schema[c].dataType) for c in columns]
     bucket = F.pmod(F.xxhash64(*hashable), F.lit(_BUCKETS))
     return bucket < F.lit(round(fraction * _BUCKETS))
 
 
 def _comparable(rows: DataFrame) -> DataFrame:
-    """EXCEPT ALL does not compare maps; as sorted entries they are the same or not."""
+    """The rows with maps as sorted entries and variants as type and text, which can be grouped."""
     return rows.select(
-        *[
-            F.array_sort(F.map_entries(F.col(quoted(f.name)))).alias(f.name)
-            if isinstance(f.dataType, MapType)
-            else F.col(quoted(f.name))
-            for f in rows.schema.fields
-        ]
+        *[_ordered(F.col(quoted(f.name)), f.dataType).alias(f.name) for f in rows.schema.fields]
     )
+
+
+def _ordered(value: Column, kind: DataType) -> Column:
+    if not _has_no_order(kind):
+        return value
+    if isinstance(kind, VariantType):
+        known = F.struct(F.schema_of_variant(value), F.to_json(value))
+    elif isinstance(kind, ArrayType):
+        known = F.transform(value, lambda one: _ordered(one, kind.elementType))
+    elif isinstance(kind, MapType):
+        known = F.array_sort(
+            F.transform(
+                F.map_entries(value),
+                lambda entry: F.struct(
+                    _ordered(entry["key"], kind.keyType), _ordered(entry["value"], kind.valueType)
+                ),
+            )
+        )
+    else:
+        assert isinstance(kind, StructType)
+        known = F.struct(*[_ordered(value[f.name], f.dataType) for f in kind.fields])
+    return F.when(value.isNotNull(), known)
+
+
+def _has_no_order(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return any(_has_no_order(field.dataType) for field in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _has_no_order(kind.elementType)
+    return isinstance(kind, MapType | VariantType)

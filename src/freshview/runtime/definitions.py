@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,10 +17,13 @@ from pyspark.sql.types import StructType
 
 from freshview.algebra.relations import Relation
 from freshview.errors import (
+    DefinitionChanged,
     DefinitionRejected,
     DefinitionUnavailable,
     InvalidColumn,
+    InvalidColumnType,
     SettingsDiffer,
+    SourceSchemaChanged,
     ViewNotMaintainable,
 )
 from freshview.frontend.catalyst import (
@@ -44,6 +48,11 @@ reading: ContextVar[TableReader | None] = ContextVar("reading", default=None)
 """How ``Warehouse.table`` reads while a view's function runs: stand-ins, or pinned versions."""
 
 _NOT_IN_DELTA = set(" ,;{}()\n\t=")
+_NOT_STORED = re.compile(
+    r"(?:^|[<:,])(?:interval(?: [a-z ]+)?|time\(\d+\)|string collate \w+"
+    r"|(?:geometry|geography)(?:\([^)]*\))?|(?<=.)void)(?=[>,]|$)"
+)
+"""Types that Delta has no columns of, in the text of a type; a name inside it is followed by a colon."""
 
 
 @contextmanager
@@ -77,14 +86,44 @@ class Definitions:
         cached = self._strategies.get(entry.id)
         if cached is not None and cached[0] == schemas:
             return cached[1]
-        session = self._session_of(entry)
-        if entry.sql is not None:
-            made = self.from_sql(entry.name, entry.sql, session)
-        else:
-            function = self.function(entry)
-            made = self.from_function(entry.name, function, warehouse, session)
+        made = self._analyzed(entry, warehouse)
         self._strategies[entry.id] = (schemas, made)
         return made
+
+    def _analyzed(self, entry: ViewEntry, warehouse: Warehouse) -> Strategy:
+        """The strategy, once it is sure that the sources still have what the view is made of."""
+        session = self._session_of(entry)
+        try:
+            if entry.sql is not None:
+                made = self.from_sql(entry.name, entry.sql, session)
+            else:
+                function = self.function(entry)
+                made = self.from_function(entry.name, function, warehouse, session)
+        except DefinitionRejected as rejected:
+            raise self._unfit(entry, rejected.why) from rejected
+        columns = tuple(attribute.name for attribute in made.visible)
+        if columns != entry.columns:
+            had, has = ", ".join(entry.columns), ", ".join(columns)
+            raise self._unfit(entry, f"it has the columns {had} and would have {has}")
+        return made
+
+    def _unfit(self, entry: ViewEntry, reason: str) -> SourceSchemaChanged | DefinitionChanged:
+        """What keeps a stored definition from being the view that it was."""
+        for name in entry.sources:
+            missing = set(entry.source_columns[name]) - set(self._schema(name).names)
+            if missing:
+                change = f"it has no column {', '.join(sorted(missing))} any more"
+                return SourceSchemaChanged(
+                    name=entry.name, table=name, change=change, reason=reason
+                )
+        if entry.function is not None:
+            return DefinitionChanged(name=entry.name, function=entry.function, reason=reason)
+        return SourceSchemaChanged(
+            name=entry.name,
+            table=", ".join(entry.sources),
+            change="a column has another type",
+            reason=reason,
+        )
 
     def from_sql(self, name: str, text: str, session: SparkSession | None = None) -> Strategy:
         session = session or self._ready_session()
@@ -215,6 +254,9 @@ def _checked(name: str, relation: Relation) -> Strategy:
             do=refusal.do,
         )
     check_columns(name, [attribute.name for attribute in relation.attributes])
+    for attribute in relation.attributes:
+        if _NOT_STORED.search(attribute.type):
+            raise InvalidColumnType(name=name, column=attribute.name, type=attribute.type)
     return strategy(name, relation)
 
 

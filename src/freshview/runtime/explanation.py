@@ -74,7 +74,7 @@ def explain(parts: Parts, refresher: Refresher, entry: ViewEntry) -> Explanation
     sources = tuple(_moved(name, consumed, vector[name].version) for name in entry.sources)
     plan: RefreshPlan | None = None
     assumed, stages = False, tuple[Stage, ...]()
-    reason = strategy.reason or refresher.reason_for_full(entry.policy, consumed, vector)
+    reason = strategy.reason or refresher.reason_for_full(entry.policy, strategy, consumed, vector)
     if reason is None:
         try:
             plan, assumed = _plan(refresher, entry, strategy, consumed, vector)

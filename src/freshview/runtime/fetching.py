@@ -47,7 +47,7 @@ def fetched(
     if stored is None:
         if any(name.startswith(_DEFAULTS) for name in parts.spark().conf.getAll):
             return rows  # what the session wants of a new table, Spark gives it
-    elif _types(StructType.fromJson(json.loads(stored.schema_json))) != _types(rows.schema):
+    elif not fits(rows, stored):
         return rows
     if stored is None or stored.rows is None or stored.rows > limits.write_rows // 2:
         size = sum(parts.sources.state(n, s.version).bytes for n, s in vector.items())
@@ -104,6 +104,11 @@ def _bytes(field: StructField) -> Column:
     if not isinstance(field.dataType, StringType | BinaryType):
         value = value.cast("string")
     return F.coalesce(F.octet_length(value), F.lit(0)).cast("bigint")
+
+
+def fits(rows: DataFrame, stored: TableState) -> bool:
+    """Whether a table has the columns and types of the rows."""
+    return _types(StructType.fromJson(json.loads(stored.schema_json))) == _types(rows.schema)
 
 
 def _types(schema: StructType) -> dict[str, str]:

@@ -15,7 +15,7 @@ from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason
 from freshview.runtime.catalog import ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion, commit_of
-from freshview.runtime.fetching import fetched
+from freshview.runtime.fetching import fetched, fits
 from freshview.runtime.parts import Parts
 from freshview.runtime.report import FULL, ViewReport
 from freshview.storage.choose import Served
@@ -46,16 +46,20 @@ def recompute(
     reason: Reason,
     run: Refresh,
 ) -> ViewReport:
-    """Overwrite the view with its value over the vector, in one commit."""
+    """Overwrite the view with its value over the vector, in one commit.
+
+    The types of its columns follow those of its sources.
+    """
     started = time.perf_counter()
     rows = stored_rows(parts, strategy, vector)
     path = parts.catalog.path(entry)
-    few = fetched(parts, rows, vector, parts.tables.state(path))
+    stored = parts.tables.state(path)
+    few = fetched(parts, rows, vector, stored)
     commit = run.commit(entry, consumed, vector, FULL)
     point("refresh.before_commit")
-    written = parts.tables.overwrite(path, few, commit)
+    written = parts.tables.overwrite(path, few, commit, new_schema=not fits(rows, stored))
     point("refresh.after_commit")
-    return _report(parts, entry, vector, written, reason, run, started)
+    return _report(parts, entry, strategy, vector, written, reason, run, started)
 
 
 def create(
@@ -74,12 +78,13 @@ def create(
     written = parts.tables.create(path, few, commit=commit)
     point("create.written")
     reason = strategy.reason or Reason("CREATED", entry.name, "the view is new", "nothing")
-    return _report(parts, entry, vector, written, reason, run, started)
+    return _report(parts, entry, strategy, vector, written, reason, run, started)
 
 
 def _report(
     parts: Parts,
     entry: ViewEntry,
+    strategy: Strategy,
     vector: Mapping[str, SourceVersion],
     written: tuple[int, Served],
     reason: Reason,
@@ -93,7 +98,7 @@ def _report(
     return ViewReport(
         entry.name,
         FULL,
-        entry.technique,
+        strategy.technique.value,
         version,
         rows_read=read,
         rows_out=state.rows or 0,

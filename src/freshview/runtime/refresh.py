@@ -35,6 +35,7 @@ from freshview.runtime.progress import progress
 from freshview.runtime.recompute import create, recompute
 from freshview.runtime.report import UNCHANGED, Report, ViewReport
 from freshview.runtime.retries import attempts
+from freshview.runtime.schema_changes import changed_schema
 from freshview.runtime.spark_failures import spark_failures
 from freshview.runtime.view_graph import base_tables, refresh_order
 from freshview.storage.interface import Commit
@@ -317,7 +318,7 @@ class Refresher:
         vector = {name: run.pinned[name] for name in entry.sources}
         _check_not_overtaken(consumed, vector)
         strategy = self.parts.strategy(entry)
-        reason = self.reason_for_full(policy, consumed, vector)
+        reason = self.reason_for_full(policy, strategy, consumed, vector)
         if reason is None:
             try:
                 return self.incremental.run(entry, strategy, consumed, vector, policy, run)
@@ -330,11 +331,16 @@ class Refresher:
         return recompute(self.parts, entry, strategy, consumed, vector, reason, run)
 
     def reason_for_full(
-        self, policy: Policy, consumed: Consumed, vector: Mapping[str, SourceVersion]
+        self,
+        policy: Policy,
+        strategy: Strategy,
+        consumed: Consumed,
+        vector: Mapping[str, SourceVersion],
     ) -> Reason | None:
         """The reason to recompute before any change is read, if there is one.
 
-        It was asked for, or a source is another table than the one the view was computed from.
+        It was asked for, or a source is another table than the one the view was computed from, or
+        has other columns.
         """
         if policy is Policy.FULL:
             return ASKED_FOR_FULL
@@ -347,7 +353,7 @@ class Refresher:
                     "the table at its place is not the one the view was computed from",
                     "nothing: after this recompute the view is incremental again",
                 )
-        return None
+        return changed_schema(self.parts.sources, strategy, consumed.sources, vector)
 
     def _recreate(
         self, entry: ViewEntry, policy: Policy, run: Refresh, lost: FreshviewError

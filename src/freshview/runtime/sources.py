@@ -39,17 +39,17 @@ class Sources:
 
     def changes(self, name: str, after: int, upto: int, columns: Sequence[str]) -> Rows:
         """The source's delta in these columns, with signed counts."""
-        wanted = self._stored(name, columns)
+        wanted = self._stored(name, upto, columns)
         rows = self.tables.changes(self.path(name), after, upto, wanted)[0]
-        return _signed(rows, columns) if self._is_counted(name) else rows
+        return _signed(rows, columns) if self.is_counted(name, upto) else rows
 
     def lookup(
         self, name: str, version: int, columns: Sequence[str], key: str, keys: pa.Array
     ) -> Rows:
         """The source's rows whose key is among ``keys``; a DataFrame where they are too many."""
-        wanted, path = self._stored(name, columns), self.path(name)
+        wanted, path = self._stored(name, version, columns), self.path(name)
         rows = self.tables.lookup(path, version, wanted, key, keys)[0]
-        if not self._is_counted(name):
+        if not self.is_counted(name, version):
             return rows
         if isinstance(rows, pa.Table) and self._too_many(rows):
             rows = self.tables.spark.lookup(path, version, wanted, key, keys)
@@ -57,19 +57,19 @@ class Sources:
 
     def scan(self, name: str, version: int, columns: Sequence[str]) -> DataFrame:
         """The whole source in these columns, for Spark to evaluate a view over."""
-        rows = self.tables.scan(self.path(name), version, self._stored(name, columns))
-        return self._frame(name, rows, columns)
+        rows = self.tables.scan(self.path(name), version, self._stored(name, version, columns))
+        return self._frame(name, version, rows, columns)
 
     def read(self, name: str, version: int) -> DataFrame:
         """The whole source, read by Delta alone: for users, and for proofs of what we keep."""
         entry = self.catalog.get(name)
         columns = entry.columns if isinstance(entry, ViewEntry) else None
-        wanted = None if columns is None else self._stored(name, columns)
+        wanted = None if columns is None else self._stored(name, version, columns)
         rows = self.tables.spark.read(self.path(name), version, wanted)
-        return self._frame(name, rows, columns or ())
+        return self._frame(name, version, rows, columns or ())
 
-    def _frame(self, name: str, rows: Rows, columns: Sequence[str]) -> DataFrame:
-        frame = _copies(rows, columns) if self._is_counted(name) else rows
+    def _frame(self, name: str, version: int, rows: Rows, columns: Sequence[str]) -> DataFrame:
+        frame = _copies(rows, columns) if self.is_counted(name, version) else rows
         assert isinstance(frame, DataFrame)
         return frame
 
@@ -78,12 +78,16 @@ class Sources:
         copies = pc.sum(rows[EXTENT_COUNT_NAME].cast(pa.decimal128(38))).as_py() or 0
         return bool(copies > self.tables.limits.lookup_rows)
 
-    def _is_counted(self, name: str) -> bool:
-        entry = self.catalog.get(name)
-        return isinstance(entry, ViewEntry) and entry.counted
+    def is_counted(self, name: str, version: int) -> bool:
+        """Whether the source is a view that stores each row with its number of copies.
 
-    def _stored(self, name: str, columns: Sequence[str]) -> list[str]:
-        return [*columns, EXTENT_COUNT_NAME] if self._is_counted(name) else list(columns)
+        Its table says so: another type of a source's column can change how a view is kept.
+        """
+        is_view = isinstance(self.catalog.get(name), ViewEntry)
+        return is_view and EXTENT_COUNT_NAME in self.state(name, version).arrow_schema.names
+
+    def _stored(self, name: str, version: int, columns: Sequence[str]) -> list[str]:
+        return [*columns, EXTENT_COUNT_NAME] if self.is_counted(name, version) else list(columns)
 
 
 def _signed(rows: Rows, columns: Sequence[str]) -> Rows:

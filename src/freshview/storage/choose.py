@@ -271,11 +271,17 @@ class Tables:
             ),
         )
 
-    def overwrite(self, path: str, rows: Rows, commit: Commit | None) -> tuple[int, Served]:
-        """Replace all rows."""
+    def overwrite(
+        self, path: str, rows: Rows, commit: Commit | None, *, new_schema: bool = False
+    ) -> tuple[int, Served]:
+        """Replace all rows, and with `new_schema` the schema by theirs."""
         reason = serves(self.state(path), Operation.WRITE) or self._unwritable(rows)
         return self._answered(
-            Operation.WRITE, path, reason, None, lambda s: s.overwrite(path, rows, commit)
+            Operation.WRITE,
+            path,
+            reason,
+            None,
+            lambda s: s.overwrite(path, rows, commit, new_schema=new_schema),
         )
 
     def append(self, path: str, rows: Rows | None, commit: Commit | None) -> tuple[int, Served]:

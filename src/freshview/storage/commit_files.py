@@ -24,6 +24,8 @@ from freshview.storage.deletion_vectors import Vector
 from freshview.storage.interface import Commit
 from freshview.storage.native_handles import local_folder
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
@@ -59,6 +61,11 @@ class LogCommit:
     protocol: Mapping[str, Any] | None
     transactions: Mapping[str, int] = field(default_factory=dict)
     user_metadata: str | None = None
+
+
+def lies_outside(file: str) -> bool:
+    """Whether a file is named by its whole address, and not relative to the table's folder."""
+    return file.startswith("/") or _ADDRESS.match(file) is not None
 
 
 def filesystem(path: str, table: DeltaTable) -> pafs.FileSystem:

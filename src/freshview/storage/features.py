@@ -36,6 +36,8 @@ TIMESTAMP_PARTITION = "timestamp_partition"
 BINARY_PARTITION = "binary_partition"
 DECIMAL_PARTITION = "decimal_partition"
 NESTED = "nested"
+FILES_OUTSIDE = "files_outside"
+"""Data files that lie in the folder of another table, as those of a shallow clone do."""
 UNKNOWN_PREFIX = "unknown:"
 
 # Protocol feature names that are in use by being listed. Those that are not here are either

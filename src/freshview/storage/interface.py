@@ -185,8 +185,14 @@ class Storage(Protocol):
         """
         ...
 
-    def overwrite(self, path: str, rows: Rows, commit: Commit | None) -> int:
-        """Replace all rows; the schema stays. Returns the new version."""
+    def overwrite(
+        self, path: str, rows: Rows, commit: Commit | None, *, new_schema: bool = False
+    ) -> int:
+        """Replace all rows. Returns the new version.
+
+        The schema stays, or with `new_schema` becomes that of the rows; it is the same table
+        either way, and its earlier versions keep theirs.
+        """
         ...
 
     def append(self, path: str, rows: Rows | None, commit: Commit | None) -> int:

@@ -25,6 +25,7 @@ from freshview.errors import (
     TooManyBytes,
     TooManyRows,
 )
+from freshview.storage.columns import comparable_columns
 from freshview.storage.commit_files import DataFile
 from freshview.storage.consolidate import consolidated, spark_identity
 from freshview.storage.features import features_of
@@ -42,13 +43,17 @@ class _Version:
 
 @dataclass(slots=True)
 class _Table:
-    schema: pa.Schema
     partition_by: tuple[str, ...]
     properties: Mapping[str, str]
     identity: str = field(default_factory=lambda: str(uuid.uuid4()))
     versions: list[_Version] = field(default_factory=list)
     first: int = 0
     """The oldest version that is still known."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the newest version."""
+        return self.versions[-1].rows.schema
 
 
 class MemoryStorage:
@@ -73,13 +78,13 @@ class MemoryStorage:
         table = self._table(path)
         version = self.latest(path) if version is None else version
         rows = self._rows(path, version)
-        schema_json = Schema.from_arrow(table.schema).to_json()
+        schema_json = Schema.from_arrow(rows.schema).to_json()
         return TableState(
             path,
             version,
             table.identity,
             schema_json,
-            table.schema,
+            rows.schema,
             rows.num_rows,
             int(rows.num_rows > 0),
             rows.nbytes,
@@ -96,6 +101,7 @@ class MemoryStorage:
         self, path: str, after: int, upto: int, columns: Sequence[str] | None = None
     ) -> pa.Table:
         """See `Storage.changes`. Consolidated."""
+        comparable_columns(self.state(path, after), self.state(path, upto), columns)
         parts = []
         for version, sign in ((upto, 1), (after, -1)):
             rows = self.read(path, version, columns)
@@ -159,15 +165,22 @@ class MemoryStorage:
                 rows = rows_or_schema.empty_table()
             else:
                 rows = to_arrow(rows_or_schema)
-            table = _Table(nullable_schema(rows.schema), tuple(partition_by), properties or {})
-            table.versions.append(_Version(rows.cast(table.schema), commit))
+            table = _Table(tuple(partition_by), properties or {})
+            table.versions.append(_Version(rows.cast(nullable_schema(rows.schema)), commit))
             self._tables[path] = table
             return 0
 
-    def overwrite(self, path: str, rows: Rows, commit: Commit | None) -> int:
+    def overwrite(
+        self, path: str, rows: Rows, commit: Commit | None, *, new_schema: bool = False
+    ) -> int:
         """See `Storage.overwrite`."""
         with self._lock:
-            return self._store(path, self._fitted(path, to_arrow(rows)), commit)
+            given = to_arrow(rows)
+            if new_schema:
+                given = given.cast(nullable_schema(given.schema))
+            else:
+                given = self._fitted(path, given)
+            return self._store(path, given, commit)
 
     def append(self, path: str, rows: Rows | None, commit: Commit | None) -> int:
         """See `Storage.append`."""

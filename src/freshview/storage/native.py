@@ -24,8 +24,15 @@ from freshview.errors import (
     first_line,
 )
 from freshview.storage.columns import columns_of, comparable_columns
-from freshview.storage.commit_files import LogCommit, commits, filesystem, find_commit, read_commit
-from freshview.storage.features import DELETION_VECTORS, TIMESTAMP, features_of
+from freshview.storage.commit_files import (
+    LogCommit,
+    commits,
+    filesystem,
+    find_commit,
+    lies_outside,
+    read_commit,
+)
+from freshview.storage.features import DELETION_VECTORS, FILES_OUTSIDE, TIMESTAMP, features_of
 from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_number
 from freshview.storage.native_changes import (
     ChangedFiles,
@@ -224,9 +231,27 @@ class NativeStorage:
             raise
         return self.latest(path)
 
-    def overwrite(self, path: str, rows: Rows, commit: Commit | None) -> int:
+    def overwrite(
+        self, path: str, rows: Rows, commit: Commit | None, *, new_schema: bool = False
+    ) -> int:
         """See `Storage.overwrite`."""
-        return self._insert(path, to_arrow(rows), "overwrite", commit)
+        given = to_arrow(rows)
+        if not new_schema:
+            return self._insert(path, given, "overwrite", commit)
+        schema = nullable_schema(given.schema)
+        _check_creation(path, schema, (), {})
+
+        def write(table: DeltaTable) -> None:
+            write_deltalake(
+                table,
+                given.cast(schema),
+                mode="overwrite",
+                schema_mode="overwrite",
+                writer_properties=writer_properties(schema),
+                commit_properties=commit_properties(commit),
+            )
+
+        return self._write(path, commit, write)
 
     def append(self, path: str, rows: Rows | None, commit: Commit | None) -> int:
         """See `Storage.append`."""
@@ -368,6 +393,8 @@ def _described(path: str, table: DeltaTable) -> TableState:
     listed = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     features = features_of(schema_json, metadata.configuration, metadata.partition_columns, listed)
     actions = pa.table(table.get_add_actions())
+    if any(map(lies_outside, actions.column("path").to_pylist())):
+        features |= {FILES_OUTSIDE}
     counts = actions.column("num_records") if "num_records" in actions.column_names else None
     rows = None
     if actions.num_rows == 0:

@@ -24,11 +24,12 @@ import pyarrow.parquet as pq
 
 from freshview.errors import HistoryLost, NativeRefused
 from freshview.storage.columns import Column, partition_value
-from freshview.storage.commit_files import DataFile, LogCommit
+from freshview.storage.commit_files import DataFile, LogCommit, lies_outside
 from freshview.storage.consolidate import consolidated
 from freshview.storage.deletion_vectors import UnreadableVector, deleted_rows
 from freshview.storage.interface import COUNT
 from freshview.storage.native_files import Footers, file_batches, schema_of, shown
+from freshview.storage.native_rules import FILES_OUTSIDE
 
 _KIND = "_change_type"
 _SIGN = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
@@ -171,9 +172,8 @@ class ChangeReader:
                     yield _counted(found, counts[picked])
 
     def _open(self, file: DataFile) -> pq.ParquetFile:
-        if "://" in file.path or file.path.startswith("/"):
-            reason = "its data files lie outside its folder (a shallow clone)"
-            raise NativeRefused(path=self.path, operation="changes", reason=reason)
+        if lies_outside(file.path):
+            raise NativeRefused(path=self.path, operation="changes", reason=FILES_OUTSIDE)
         return self.footers.opened(self.path, self.store, file.path, file.size)
 
     def _partition(self, file: DataFile) -> Mapping[str, pa.Scalar]:

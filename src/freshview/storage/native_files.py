@@ -120,9 +120,6 @@ def live_files(table: DeltaTable, state: TableState, key: Column | None = None) 
     files = []
     for index, encoded in enumerate(actions.column("path").to_pylist()):
         path = unquote(encoded)
-        if "://" in encoded or encoded.startswith("/"):
-            reason = "its data files lie outside its folder (a shallow clone)"
-            raise NativeRefused(path=state.path, operation="read", reason=reason)
         values = partitions[index] if partitions else {}
         low, high, nulls = (part[index] if part else None for part in bounds)
         files.append(

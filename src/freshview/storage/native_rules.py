@@ -32,6 +32,7 @@ _ALWAYS = {
     # The log keeps these partition values in the writer's time zone, or as text made of bytes.
     has.TIMESTAMP_PARTITION: "NATIVE_NO_TIMESTAMP_PARTITION",
     has.BINARY_PARTITION: "NATIVE_NO_BINARY_PARTITION",
+    has.FILES_OUTSIDE: "NATIVE_NO_FILES_OUTSIDE",
 }
 _WRITES = {
     has.ROW_TRACKING: "NATIVE_NO_ROW_TRACKING_WRITE",
@@ -64,6 +65,7 @@ _FLAT_TYPES = frozenset(
         "timestamp_ntz",
     }
 )
+FILES_OUTSIDE = _ALWAYS[has.FILES_OUTSIDE]
 INT96 = "NATIVE_NO_INT96_WRITE"
 """A native write would copy rows out of files with INT96 timestamps, some of them wrongly."""
 

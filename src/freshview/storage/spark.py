@@ -43,6 +43,7 @@ from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_n
 from freshview.storage.native_match import in_type
 from freshview.storage.plain_arrow import fitted, nullable_schema, plain_schema, unsliced
 from freshview.storage.spark_changes import consolidated
+from freshview.storage.spark_scans import unbounded
 from freshview.storage.write_errors import spark_writes
 
 _DELETED = "__freshview_deleted"
@@ -105,7 +106,7 @@ class SparkStorage:
         # What Delta notes at a column, such as how it is generated, is nothing that a scan does.
         schema = StructType([StructField(field.name, field.dataType) for field in fields])
         try:
-            rows = self._spark.read.schema(schema).parquet(*files)
+            rows = unbounded(self._spark.read.schema(schema).parquet(*files))
         except AnalysisException:  # a file has gone meanwhile: Delta knows how to say so
             return self.read(state.path, state.version, columns)
         return rows if columns is None else rows.select(self._picked(state.path, rows, columns))
@@ -183,9 +184,15 @@ class SparkStorage:
         writer = writer.options(**settings)
         return self._committed(path, commit, lambda: writer.save(path))
 
-    def overwrite(self, path: str, rows: Rows, commit: Commit | None) -> int:
+    def overwrite(
+        self, path: str, rows: Rows, commit: Commit | None, *, new_schema: bool = False
+    ) -> int:
         """See `Storage.overwrite`."""
-        return self._insert(path, rows, "overwrite", commit)
+        if not new_schema:
+            return self._insert(path, rows, "overwrite", commit)
+        writer = self._frame(rows).write.format("delta").mode("overwrite")
+        writer = writer.option("overwriteSchema", "true")
+        return self._committed(path, commit, lambda: writer.save(path))
 
     def append(self, path: str, rows: Rows | None, commit: Commit | None) -> int:
         """See `Storage.append`."""
@@ -309,7 +316,7 @@ class SparkStorage:
         reader = self._spark.read.format("delta").option("versionAsOf", version)
         self._newest(path)
         try:
-            return reader.load(path)
+            return unbounded(reader.load(path))
         except (PySparkException, Py4JJavaError) as problem:
             raise _lost(path, version, problem) from problem
 
@@ -345,6 +352,7 @@ class SparkStorage:
 
     def _feed_like(self, rows: DataFrame, names: Sequence[str], sign: Any) -> DataFrame:
         count = (f.lit(sign) if isinstance(sign, int) else sign).cast("long").alias(COUNT)
+        rows = unbounded(rows)
         return rows.select(*[rows[quoted(name)] for name in names], count)
 
     def _changed_files(
