@@ -16,6 +16,7 @@ from freshview.errors import (
     UnknownName,
     ViewCycle,
     ViewInUse,
+    WarehouseCorrupt,
     WarehouseMissing,
     WarehouseTooNew,
 )
@@ -136,6 +137,17 @@ def test_epochs_are_numbered_and_read_back(tmp_path: Path) -> None:
     assert (newest.get("v"), newest.get("t")) == (version(4), version(8))
     assert newest.get("w") is None
     assert epochs.read(9) is None
+
+
+def test_a_damaged_epoch_is_named(tmp_path: Path) -> None:
+    epochs = Epochs(tmp_path)
+    epochs.record({"v": version(3)}, {})
+    file = tmp_path / "_freshview" / "epochs" / "000000000001.json"
+    for text in ("", "[]", '{"time": ""}', '{"time": "", "views": {"v": 3}, "tables": {}}'):
+        file.write_text(text)
+        with pytest.raises(WarehouseCorrupt) as caught:
+            epochs.newest()
+        assert caught.value.parameters["file"] == str(file)
 
 
 def test_the_newest_epoch_of_some_views_has_all_of_them(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from freshview.errors import WarehouseCorrupt
 from freshview.runtime.commit import SourceVersion, parsed_versions, stored_versions
 from freshview.runtime.numbered_files import NumberedFiles
 
@@ -65,9 +66,13 @@ class Epochs:
         text = self._files.read(number)
         if text is None:
             return None
-        stored = json.loads(text)
-        views, tables = (parsed_versions(stored[kind]) for kind in ("views", "tables"))
-        return Epoch(number, stored["time"], views, tables)
+        try:
+            stored = json.loads(text)
+            views, tables = (parsed_versions(stored[kind]) for kind in ("views", "tables"))
+            return Epoch(number, stored["time"], views, tables)
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            reason = f"{type(problem).__name__}: {problem}"
+            raise WarehouseCorrupt(file=str(self._files.file(number)), reason=reason) from problem
 
     def record(
         self,

@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame
 from freshview.algebra.relations import Changes, Relation, Scan
 from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import walk
-from freshview.errors import first_line
 from freshview.faults import point
 from freshview.planner.lookups import Probe, Probes
 from freshview.planner.lower import TableLeaf
@@ -437,7 +436,8 @@ def _failed(entry: ViewEntry, error: PySparkException) -> Reason:
     return Reason(
         "EVALUATION_FAILED",
         entry.name,
-        f"an expression failed while the changes were evaluated: {first_line(error)}",
+        # Not the whole text: it quotes values of rows, and reasons are logged.
+        f"an expression failed while the changes were evaluated: {error.getCondition()}",
         "make the expression total, with try_divide, try_cast or nullif, to stay incremental",
     )
 

@@ -17,6 +17,9 @@ from freshview.errors import (
     HistoryLost,
     NotFresh,
     NotIncremental,
+    OutOfMemory,
+    SparkFailed,
+    SparkGone,
     StaleCommit,
     WriteFailed,
 )
@@ -378,13 +381,21 @@ class Refresher:
                 self.parts.catalog.view(name).technique,
                 -1,
                 reason=codes[name],
-                why=str(error),
+                why=_without_values(error),
             )
             for name, error in failures.items()
         ]
         changed = [report for report in run.reports if report.mode != UNCHANGED]
         first = next(iter(codes.values()))
         self.parts.log.append(run.identity, [*changed, *failed], run.source_rows, error=first)
+
+
+def _without_values(error: Exception) -> str:
+    """Why, for the log that others read: texts of Spark's are left out, since they quote rows."""
+    of_spark = (SparkFailed, SparkGone, OutOfMemory)
+    if isinstance(error, FreshviewError) and not isinstance(error, of_spark):
+        return str(error)
+    return f"{_code(error)}; whoever ran the refresh has got the whole error"
 
 
 def _code(error: Exception) -> str:
