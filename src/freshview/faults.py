@@ -30,6 +30,8 @@ POINTS = (
     "transaction.before_write",
     "transaction.table_written",
     "transaction.complete",
+    "transaction.undoing",
+    "transaction.restored",
 )
 
 _handler: Callable[[str], None] | None = None

@@ -33,6 +33,8 @@ ALL_BY_SPARK = (
     StorageLimits(changes_rows=0, lookup_keys=0, read_rows=0, write_rows=0),
 )
 
+ROWS = pa.table({"a": [1]})
+
 
 def act(warehouse: Warehouse, action: str) -> None:
     if action == "refresh":
@@ -53,6 +55,8 @@ def act(warehouse: Warehouse, action: str) -> None:
         )
     elif action == "create":
         warehouse.create_view("made", "SELECT g, count(*) AS n FROM r GROUP BY g")
+    elif action == "create table":
+        warehouse.create_table("begun", ROWS)
     elif action == "drop":
         warehouse.drop_view("made")
     else:

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 import freshview as fv
 from freshview import faults
-from freshview.errors import NameTaken, UnknownEpoch, UnknownName
+from freshview.errors import NameTaken, TableMissing, UnknownEpoch, UnknownName
 from freshview.runtime import lease
 from freshview.runtime.report import UNCHANGED
 from soak.attached import environment
@@ -213,3 +213,50 @@ def test_a_view_is_not_made_over_one_that_goes_meanwhile(
         warehouse.create_view("top", "SELECT * FROM above")
     assert [view.name for view in other.catalog.views()] == ["totals"]
     assert len(list((warehouse.root / "views").iterdir())) == 1
+
+
+@pytest.mark.parametrize("point", ["transaction.undoing", "transaction.restored"])
+def test_a_transaction_is_taken_back_by_whoever_comes_next(
+    warehouse: fv.Warehouse, spark: SparkSession, point: str
+) -> None:
+    """It is refused by its second table, and its process dies while it restores the first."""
+    warehouse.create_table("s", pa.table({"id": [1]}))
+    path = warehouse.parts.sources.path("s")
+    spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT positive CHECK (id > 0)")
+    changes = {
+        "r": fv.TableChanges(insert=some(4)),
+        "s": fv.TableChanges(insert=pa.table({"id": [-1]})),
+    }
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), happening(point, die):
+        warehouse.apply(changes)
+    again = fv.open(warehouse.root, spark)
+    assert again.table("r").count() == 3
+    assert not list((again.root / "_freshview" / "transactions").glob("*.*"))
+    insert(again, 5)
+    again.refresh()
+    assert_right(again, 4)
+
+
+def test_a_table_that_is_gone_stops_only_its_readers(
+    warehouse: fv.Warehouse, spark: SparkSession, tmp_path: Path
+) -> None:
+    warehouse.create_table("other", pa.table({"id": [1]}))
+    warehouse.create_view("others", "SELECT id FROM other")
+    warehouse.create_view("both", "SELECT o.id FROM others o JOIN totals t ON o.id = t.n")
+    insert(warehouse, 4)
+    place = Path(warehouse.parts.sources.path("other"))
+    place.rename(tmp_path / "away")
+    with pytest.raises(TableMissing) as caught:
+        fv.open(warehouse.root, spark).refresh()
+    assert "The view others was not refreshed." in caught.value.__notes__
+    assert "Views that read it keep their state: both." in caught.value.__notes__
+    assert [row["n"] for row in warehouse.read("totals").collect()] == [4]
+    assert warehouse.read("others").count() == 1
+    (tmp_path / "away").rename(place)
+    warehouse.refresh()
+    for name in ("others", "both", "totals", "above"):
+        assert warehouse.check(name).ok

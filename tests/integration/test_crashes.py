@@ -18,10 +18,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from freshview.errors import TableExists
 from freshview.faults import POINTS
 from freshview.runtime.transactions import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from soak.attached import environment
+from tests.integration.attached_child import ROWS
 from tests.integration.random_views import SCHEMAS, random_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -63,8 +65,15 @@ KILLS = [
 milliseconds after the first time, in the middle of the write that follows."""
 
 
-ELSEWHERE = {"catalog.before_upgrade", "catalog.upgrading", "create_table.written"}
-"""Points that tests/runtime/test_catalog.py and tests below drive."""
+ELSEWHERE = {
+    "catalog.before_upgrade",
+    "catalog.upgrading",
+    "create_table.written",
+    "transaction.undoing",
+    "transaction.restored",
+}
+"""Points that tests/runtime/test_catalog.py, tests/integration/test_concurrency.py and the end of
+this file drive."""
 
 
 def test_every_point_is_driven() -> None:
@@ -120,6 +129,19 @@ def test_a_kill_leaves_nothing_wrong(
     assert count_of(after) == inserted + whole
     assert_right(after)
     assert {report.mode for report in after.refresh().views} == {"unchanged"}
+
+
+def test_a_table_whose_creation_was_killed_can_be_registered(
+    folder: Path, prepared: random.Random, spark: SparkSession
+) -> None:
+    killed(spark, folder, "create table", "create_table.written", "1")
+    warehouse = open_warehouse(folder, spark)
+    assert "begun" not in warehouse.catalog
+    with pytest.raises(TableExists) as caught:
+        warehouse.create_table("begun", ROWS)
+    assert caught.value.do.startswith("register it")
+    warehouse.register("begun", folder / "tables" / "begun")
+    assert warehouse.table("begun").count() == 1
 
 
 def test_the_views_are_right_in_the_end(

@@ -317,7 +317,7 @@ class TransactionUnfinished(FreshviewError):
     code = "TRANSACTION_UNFINISHED"
     what_template = "a transaction over {tables} is written in part."
     why_template = "{reason}"
-    do_template = "make the table accept the rows of {file}; the next refresh completes it first"
+    do_template = "mend what the reason names; the next refresh {ends} first, by {file}"
 
 
 @final

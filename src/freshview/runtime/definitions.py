@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from freshview.errors import (
     InvalidColumnType,
     SettingsDiffer,
     SourceSchemaChanged,
+    TableMissing,
     ViewNotMaintainable,
 )
 from freshview.frontend.catalyst import (
@@ -184,7 +185,10 @@ class Definitions:
         if self._session is None or self._settings != settings:
             self._session = definition_session(self._spark(), {})
             self._settings, self._stand_ins = settings, {}
-        schemas = {entry.name: self._schema(entry.name) for entry in self._catalog}
+        schemas = {}
+        for entry in self._catalog:
+            with suppress(TableMissing):  # it stops those who read it, and nobody else
+                schemas[entry.name] = self._schema(entry.name)
         for name in set(self._stand_ins) - set(schemas):
             self._session.catalog.dropTempView(name)
             del self._stand_ins[name]

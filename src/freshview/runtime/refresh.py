@@ -21,6 +21,7 @@ from freshview.errors import (
     SparkFailed,
     SparkGone,
     StaleCommit,
+    TableMissing,
     WriteFailed,
 )
 from freshview.faults import point
@@ -61,6 +62,8 @@ class Refresh:
     pinned: dict[str, SourceVersion]
     after: int = 0
     """The newest epoch from before the versions were pinned."""
+    missing: dict[str, TableMissing] = field(default_factory=dict)
+    """Tables that are not where they were."""
     handed: dict[str, Handover] = field(default_factory=dict)
     reports: list[ViewReport] = field(default_factory=list)
     source_rows: dict[str, int] = field(default_factory=dict)
@@ -127,6 +130,11 @@ class Refresher:
                 for entry in order:
                     bar.describe(f"refreshing {entry.name}")
                     chosen = policy if wanted is None or entry.name in wanted else None
+                    if run.missing.keys() & set(entry.sources):
+                        gone = next(name for name in entry.sources if name in run.missing)
+                        failures[entry.name] = run.missing[gone]
+                        stale.add(entry.name)
+                        continue
                     if stale & set(entry.sources):
                         stale.add(entry.name)
                         continue
@@ -171,6 +179,8 @@ class Refresher:
         below = refresh_order(parts.catalog, entry.sources)
         names = dict.fromkeys((*base_tables(parts.catalog, [*below, entry]),))
         run = self._pinned_run(names)
+        for missing in run.missing.values():
+            raise missing
         try:
             for view in below:
                 self._view(view, view.policy, run)
@@ -270,8 +280,13 @@ class Refresher:
     def _pinned_run(self, names: Iterable[str]) -> Refresh:
         """One version vector for the whole refresh, at whole transactions only."""
         after = self.parts.epochs.last_number()
+        run = Refresh({}, after)
         with self.parts.transactions.whole():
-            run = Refresh({name: self.pinned(name) for name in names}, after)
+            for name in names:
+                try:
+                    run.pinned[name] = self.pinned(name)
+                except TableMissing as missing:
+                    run.missing[name] = missing
         point("refresh.pinned")
         return run
 

@@ -6,6 +6,9 @@ identity and the next number of the table. Whoever finds an intent writes the pa
 has, and removes it, before pinning versions; so a refresh never sees half a transaction, and of two
 who complete it at once the number lets one through. [B07] Definition 1.15.
 
+A transaction that a table refuses is taken back: its intent becomes an undo, and tables that have
+parts of it are restored, by the next one who comes if need be.
+
 The identity is the fence of the lease under which the transaction was made, so that a process that
 wakes up late touches only what is its own.
 """
@@ -38,13 +41,15 @@ from freshview.faults import point
 from freshview.runtime.file_writes import link_whole, writing
 from freshview.runtime.lease import Lease, lease
 from freshview.runtime.retries import attempts
+from freshview.storage import spark_changes
 from freshview.storage.choose import Tables
-from freshview.storage.consolidate import duplicate_count
-from freshview.storage.interface import Commit
+from freshview.storage.consolidate import consolidated, duplicate_count
+from freshview.storage.interface import Commit, Rows
 
 APPLICATION = "freshview:apply"
 Step = Mapping[str, Any]
 NEVER = "[]"
+_INTENT, _UNDO = ".intent.json", ".undo.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,6 @@ class Transactions:
                     for step in self._staged(identity, name, tuple(changes[name].key), rows)
                 ]
                 point("transaction.staged")
-                before = {name: self._tables.latest(self._path(name)) for name in changes}
                 _intend(held, intent, steps)
             except Exception:
                 for staged in self._folder.glob(f"{identity}.*.parquet"):
@@ -93,7 +97,7 @@ class Transactions:
             except Exception as error:
                 lost = held.is_lost() or not intent.exists()
                 if not lost:
-                    self._take_back(intent, steps, before, error)
+                    self._take_back(intent, steps, error)
         if lost:
             # Whoever has the lease now completes the transaction: it was not ours to take back.
             self.recover()
@@ -120,12 +124,12 @@ class Transactions:
 
         One that says never stands for a holder that was paused: it cannot intend anything later.
         """
-        return self._folder / f"{_identity(fence)}.intent.json"
+        return self._folder / f"{_identity(fence)}{_INTENT}"
 
     def _intents(self) -> list[Path]:
-        """Those that are to be completed."""
-        found = sorted(self._folder.glob("*.intent.json"))
-        return [file for file in found if _size(file) != len(NEVER)]
+        """Those that are to be completed or taken back."""
+        found = [file for end in (_INTENT, _UNDO) for file in self._folder.glob(f"*{end}")]
+        return sorted(file for file in found if _size(file) != len(NEVER))
 
     def _checked(self, name: str, change: TableChanges) -> dict[str, pa.Table]:
         """The rows of each kind of change in the table's types, or an error before any write."""
@@ -152,7 +156,7 @@ class Transactions:
     ) -> Iterator[dict[str, Any]]:
         """The commits of one table, their rows on disk: those by key first, then insertions."""
         path = self._path(name)
-        after = self._number(path)
+        after, before = self._number(path), self._tables.latest(path)
         files = {kind: f"{identity}.{name}.{kind}.parquet" for kind in rows}
         for kind, some in rows.items():
             with writing(self._folder / files[kind]):
@@ -166,6 +170,7 @@ class Transactions:
                     "part": part,
                     "path": path,
                     "after": after,
+                    "before": before,
                     "key": key,
                     "files": present,
                 }
@@ -184,47 +189,56 @@ class Transactions:
             for file in step["files"].values():
                 (self._folder / file).unlink(missing_ok=True)
 
-    def _recover(self, intent: Path) -> None:
-        """Complete a transaction that was interrupted."""
+    def _recover(self, file: Path) -> None:
+        """End a transaction that was interrupted: complete it, or go on taking it back."""
         try:
-            steps = _read(intent)
+            steps = _read(file)
         except FileNotFoundError:
-            return  # its own process, thought to be dead, has just completed it
+            return  # its own process, thought to be dead, has just ended it
+        undoing = file.name.endswith(_UNDO)
         try:
-            self._complete(intent, steps)
+            (self._undo if undoing else self._complete)(file, steps)
         except Exception as error:
-            if not intent.exists():
-                return
-            tables = ", ".join(sorted({step["table"] for step in steps}))
-            raise _unfinished(tables, first_line(error), intent) from error
+            if file.exists():
+                raise _unfinished(steps, first_line(error), file) from error
 
-    def _take_back(
-        self, intent: Path, steps: Sequence[Step], before: Mapping[str, int], error: Exception
-    ) -> NoReturn:
-        names, reason = ", ".join(before), first_line(error)
-        if not self._undone(intent, steps, before):
-            raise _unfinished(names, reason, intent) from error
+    def _take_back(self, intent: Path, steps: Sequence[Step], error: Exception) -> NoReturn:
+        """End a transaction that a table refuses, such as by a CHECK constraint.
+
+        Tables that were written already are restored, which the views see as no change. If somebody
+        else has written to one meanwhile, the intent stays and nothing is taken back.
+        """
+        if any(latest != upto for _, _, upto, latest in self._written(steps)):
+            raise _unfinished(steps, first_line(error), intent) from error
+        undo = intent.with_name(intent.name.replace(_INTENT, _UNDO))
+        intent.replace(undo)
+        point("transaction.undoing")
+        try:
+            self._undo(undo, steps)
+        except Exception as problem:
+            raise _unfinished(steps, first_line(problem), undo) from error
         if isinstance(error, WriteFailed):
             raise error
-        raise InvalidChanges(table=names, reason=reason) from error
+        names = ", ".join(dict.fromkeys(step["table"] for step in steps))
+        raise InvalidChanges(table=names, reason=first_line(error)) from error
 
-    def _undone(self, intent: Path, steps: Sequence[Step], before: Mapping[str, int]) -> bool:
-        """Take back a transaction that a table refuses, such as by a CHECK constraint.
+    def _undo(self, undo: Path, steps: Sequence[Step]) -> None:
+        """Restore the tables that were written and are not restored yet, then forget it all."""
+        for path, before, upto, latest in self._written(steps):
+            if latest == upto:
+                self._tables.spark.restore(path, before)
+                point("transaction.restored")
+            elif not _is_nothing(self._tables.changes(path, before, upto + 1)[0]):
+                raise ConcurrentWrite(path=path, reason="it was written before it was restored")
+        self._forget(undo, steps)
 
-        A table that was written already is restored, which the views see as no change. If somebody
-        else has written to it meanwhile, the intent stays and nothing is taken back.
-        """
-        written = Counter(step["table"] for step in steps if self._is_written(step))
-        for name, commits in written.items():
-            if self._tables.latest(self._path(name)) != before[name] + commits:
-                return False
-        try:
-            for name in written:
-                self._tables.spark.restore(self._path(name), before[name])
-        except Exception:  # the intent stays, and with it the transaction
-            return False
-        self._forget(intent, steps)
-        return True
+    def _written(self, steps: Sequence[Step]) -> list[tuple[str, int, int, int]]:
+        """The tables that have parts of a transaction, with versions: before it, with it, latest."""
+        parts = Counter((s["path"], s["before"]) for s in steps if self._is_written(s))
+        return [
+            (path, before, before + count, self._tables.latest(path))
+            for (path, before), count in parts.items()
+        ]
 
     def _is_written(self, step: Step, upto: int | None = None) -> bool:
         """Whether one of the table's commits since the transaction began is this part of it."""
@@ -271,6 +285,13 @@ class Transactions:
         self._tables.apply(path, key, updates, rows.get("delete", keys.empty_table()), commit)
 
 
+def _is_nothing(changes: Rows) -> bool:
+    """Whether changes cancel each other out."""
+    if isinstance(changes, pa.Table):
+        return bool(consolidated(changes).num_rows == 0)
+    return spark_changes.consolidated(changes).isEmpty()
+
+
 def _size(file: Path) -> int:
     try:
         return file.stat().st_size
@@ -294,7 +315,9 @@ def _read(intent: Path) -> list[Step]:
     """The steps of an intent. Raises FileNotFoundError when somebody has completed it."""
     try:
         steps = json.loads(intent.read_text(encoding="utf-8"))
-        complete = all({"table", "path", "part", "after", "key", "files"} <= {*s} for s in steps)
+        complete = all(
+            {"table", "path", "part", "after", "before", "key", "files"} <= {*s} for s in steps
+        )
     except (ValueError, TypeError) as problem:
         raise WarehouseCorrupt(file=str(intent), reason=str(problem)) from problem
     if not complete:
@@ -307,8 +330,10 @@ def _mark(step: Step) -> dict[str, object]:
     return {"transaction": step["transaction"], "part": step["part"]}
 
 
-def _unfinished(tables: str, reason: str, intent: Path) -> TransactionUnfinished:
-    return TransactionUnfinished(tables=tables, reason=reason, file=str(intent))
+def _unfinished(steps: Sequence[Step], reason: str, file: Path) -> TransactionUnfinished:
+    tables = ", ".join(dict.fromkeys(step["table"] for step in steps))
+    ends = "takes it back" if file.name.endswith(_UNDO) else "completes it"
+    return TransactionUnfinished(tables=tables, reason=reason, file=str(file), ends=ends)
 
 
 def _check_keys(table: str, key: Sequence[str], changes: Sequence[pa.Table]) -> None:
