@@ -89,6 +89,15 @@ def test_rows_by_file_and_with_compiled_code(
     assert sorted(whole["v"].to_pylist()) == sorted(text for _, text in rows)
 
 
+def test_what_comes_back_is_aligned(plans: SmallPlans) -> None:
+    """Arrow's joins and groups print a warning over anything else."""
+    found = plans.run(T, {T: table((1, "a"), (2, None), (None, "c"))})
+    buffers = [b for column in found.columns for chunk in column.chunks for b in chunk.buffers()]
+    addresses = [buffer.address for buffer in buffers if buffer is not None and buffer.size]
+    assert len(addresses) >= 3
+    assert all(address % 8 == 0 for address in addresses)
+
+
 def test_an_error_of_spark_arrives_and_leaves_the_plan_usable(plans: SmallPlans) -> None:
     from pyspark.errors import NumberFormatException
 
