@@ -75,7 +75,9 @@ def visit(warehouse: Warehouse, dice: random.Random, note: Note) -> Iterator[Non
             elif dice.random() < 0.5:
                 DeltaTable(path).delete(f"id % {dice.randint(2, 9)} = 0 AND kind = 'a'")
             else:
-                DeltaTable(path).update(f"id % {dice.randint(2, 9)} = 1", {"kind": "'b'"})
+                DeltaTable(path).update(
+                    predicate=f"id % {dice.randint(2, 9)} = 1", updates={"kind": "'b'"}
+                )
         except CommitFailedError:
             continue
         note(written=len(rows))

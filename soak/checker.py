@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property, reduce
@@ -122,6 +123,7 @@ class Checker:
         One that names none and claims to change nothing must be as the one before.
         """
         named = [commit for commit in commits if commit.sources is not None]
+        self._read_at_once(view, commits)
         for pairs in _in_groups(list(zip([None, *named[:-1]], named, strict=True))):
             cases = [(self.defined(view, c.sources), self.rows(view, c.version)) for _, c in pairs]
             for number, differing in _differing(cases).items():
@@ -156,6 +158,14 @@ class Checker:
             rows = self.rows(name, version)
             rows.select([c for c in rows.columns if c in known]).createOrReplaceTempView(name)
         return self.spark.sql(entry["sql"])
+
+    def _read_at_once(self, view: str, commits: Sequence[LogEntry]) -> None:
+        """Read everything that a view's check needs, several versions at a time."""
+        wanted = {(view, commit.version) for commit in commits}
+        for commit in commits:
+            wanted |= {(name, version) for name, (version, _) in (commit.sources or {}).items()}
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(lambda pair: self.rows(*pair), sorted(wanted)))
 
     def rows(self, name: str, version: int) -> DataFrame:
         """A table at a version, or what a view's table stands for at a version."""
