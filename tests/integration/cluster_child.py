@@ -84,6 +84,15 @@ class Cluster:
         listed = self._store.executorList(True)
         return int(listed.size()) - 1
 
+    def lost(self, expected: int) -> int:
+        """How many executors are gone; the driver notices it some time later."""
+        deadline = time.monotonic() + 60
+        while True:
+            found = len(self.tasks()) - 1 - self.live()
+            if found >= expected or time.monotonic() > deadline:
+                return found
+            time.sleep(0.1)
+
     def kill_one(self) -> None:
         processes = executors(self._context.applicationId)
         os.kill(processes[0], signal.SIGKILL)
@@ -135,6 +144,10 @@ def refreshed(warehouse: Warehouse, seed: int) -> dict[str, str]:
     return modes
 
 
+def rows_of_views(warehouse: Warehouse) -> dict[str, list[str]]:
+    return {n: sorted(str(tuple(row)) for row in warehouse.read(n).collect()) for n in KEPT}
+
+
 def scenario(spark: SparkSession, folder: Path) -> dict[str, Any]:
     cluster, fetched = Cluster(spark), Fetched()
     answer: dict[str, Any] = {"modes": [refreshed(prepared(spark, folder / "driver"), 1)]}
@@ -150,8 +163,9 @@ def scenario(spark: SparkSession, folder: Path) -> dict[str, Any]:
     answer["modes"].append(refreshed(warehouse, 3))
     killing.join()
     answer["killed"] = cluster.killed
-    answer["lost"] = len(cluster.tasks()) - 1 - cluster.live()
+    answer["lost"] = cluster.lost(cluster.killed)
     answer["checked"] = [warehouse.check(name).ok for name in KEPT]
+    answer["rows"] = rows_of_views(warehouse)
     return answer
 
 

@@ -13,10 +13,19 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from freshview.runtime.jars import spark_home
 from freshview.runtime.java import find_java
-from tests.integration.cluster_child import BATCH, KEPT, LIMIT, SHORT_LIVED
+from tests.integration.cluster_child import (
+    BATCH,
+    KEPT,
+    LIMIT,
+    SHORT_LIVED,
+    prepared,
+    refreshed,
+    rows_of_views,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -73,7 +82,9 @@ def master(tmp_path: Path) -> Iterator[str]:
         yield address
 
 
-def test_a_cluster_does_the_work_and_survives_lost_executors(master: str, tmp_path: Path) -> None:
+def test_a_cluster_does_the_work_and_survives_lost_executors(
+    master: str, spark: SparkSession, tmp_path: Path
+) -> None:
     command = [sys.executable, str(CHILD), master, str(tmp_path / "cluster")]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
     child = subprocess.run(
@@ -90,3 +101,7 @@ def test_a_cluster_does_the_work_and_survives_lost_executors(master: str, tmp_pa
     assert BATCH > LIMIT + 1 >= answer["fetched_rows_max"]
     assert (answer["killed"], answer["lost"]) == (2, 2)
     assert answer["checked"] == [True] * len(KEPT)
+    local = prepared(spark, tmp_path / "local")
+    for seed in (2, 3):
+        refreshed(local, seed)
+    assert answer["rows"] == rows_of_views(local)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -88,7 +92,12 @@ def test_statements_and_the_end_in_such_a_folder(shop: fv.Warehouse) -> None:
     shop.refresh(full=True)
     found = shop.sql("SELECT total FROM totals WHERE k = 'it''s'").collect()
     assert [tuple(row) for row in found] == [(7,)]
-    shop.vacuum(0, remove=True)
+    orphan = Path(shop.catalog.path(shop.catalog.view("totals"))) / "part-orphan.parquet"
+    orphan.write_bytes(b"of a killed writer")
+    then = time.time() - 2 * 3600
+    os.utime(orphan, (then, then))
+    assert [leftover.path for leftover in shop.vacuum(1, remove=True)] == [orphan]
+    assert all(shop.check(name).ok for name in VIEWS)
     for name in VIEWS:
         shop.sql(f"DROP MATERIALIZED VIEW {name}")
     assert list((shop.root / "views").iterdir()) == []

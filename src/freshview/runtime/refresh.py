@@ -187,6 +187,7 @@ class Refresher:
             vector = {name: run.pinned[name] for name in entry.sources}
             with spark_failures(entry.name):
                 made = create(parts, entry, strategy, vector, run)
+            check()
             held.check()
             if old is None:
                 parts.catalog.add(entry)
