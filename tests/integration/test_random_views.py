@@ -31,7 +31,7 @@ from tests.integration.random_views import (
 
 pytestmark = pytest.mark.spark
 
-VIEWS = 8
+VIEWS = 7
 BATCHES = 3
 NOTHING_LOCAL = Limits(delta_rows=0, lookup_rows=0, whole_view_rows=0)
 NOTHING_NATIVE = StorageLimits(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -29,9 +30,10 @@ def some(*values: int) -> fv.TableChanges:
     return fv.TableChanges(insert=pa.Table.from_pylist(rows, SCHEMA))
 
 
-@pytest.fixture
-def warehouse(spark: SparkSession, tmp_path: Path) -> fv.Warehouse:
-    made = fv.open(tmp_path / "warehouse", spark)
+@pytest.fixture(scope="module")
+def honest(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a warehouse with three views and two refreshes."""
+    made = fv.open(tmp_path_factory.mktemp("honest") / "warehouse", spark)
     made.create_table("r", SCHEMA)
     made.apply({"r": some(1, 2, 3, 3)})
     made.create_view("rows", "SELECT g, v FROM r", policy="INCREMENTAL")
@@ -41,7 +43,13 @@ def warehouse(spark: SparkSession, tmp_path: Path) -> fv.Warehouse:
     made.create_view("both", "SELECT r.id, t.t FROM r JOIN totals t ON r.g = t.g")
     made.apply({"r": some(4)})
     made.refresh()
-    return made
+    return made.root
+
+
+@pytest.fixture
+def warehouse(honest: Path, spark: SparkSession, tmp_path: Path) -> fv.Warehouse:
+    shutil.copytree(honest, tmp_path / "warehouse")
+    return fv.open(tmp_path / "warehouse", spark)
 
 
 def verdict(warehouse: fv.Warehouse) -> Verdict:
