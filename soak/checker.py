@@ -11,15 +11,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's users know)
+from pyspark.sql.types import StructField, StructType
 
 from soak.delta_history import LogEntry, history
 
@@ -34,6 +36,7 @@ KINDS = (WRONG, LOST, TWICE, UNNAMED, MIXED, BACKWARDS)
 _COUNT = "__count"
 _SIGN = "__sign"
 _CASE = "__case"
+_FILE = "__file"
 _AT_ONCE = 8
 _SETTINGS = {
     # For many tiny queries: compiling them and planning them while they run costs more than it gains.
@@ -88,6 +91,7 @@ class Checker:
         self.entries: dict[str, dict[str, Any]] = {entry["name"]: entry for entry in entries}
         self._histories: dict[str, list[LogEntry]] = {}
         self._rows: dict[tuple[str, int], DataFrame] = {}
+        self._files: dict[str, pa.Table] = {}
 
     @cached_property
     def views(self) -> list[str]:
@@ -123,7 +127,6 @@ class Checker:
         One that names none and claims to change nothing must be as the one before.
         """
         named = [commit for commit in commits if commit.sources is not None]
-        self._read_at_once(view, commits)
         for pairs in _in_groups(list(zip([None, *named[:-1]], named, strict=True))):
             cases = [(self.defined(view, c.sources), self.rows(view, c.version)) for _, c in pairs]
             for number, differing in _differing(cases).items():
@@ -159,27 +162,44 @@ class Checker:
             rows.select([c for c in rows.columns if c in known]).createOrReplaceTempView(name)
         return self.spark.sql(entry["sql"])
 
-    def _read_at_once(self, view: str, commits: Sequence[LogEntry]) -> None:
-        """Read everything that a view's check needs, several versions at a time."""
-        wanted = {(view, commit.version) for commit in commits}
-        for commit in commits:
-            wanted |= {(name, version) for name, (version, _) in (commit.sources or {}).items()}
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(lambda pair: self.rows(*pair), sorted(wanted)))
-
     def rows(self, name: str, version: int) -> DataFrame:
         """A table at a version, or what a view's table stands for at a version."""
         if (name, version) not in self._rows:
-            reader = self.spark.read.format("delta").option("versionAsOf", version)
-            held = reader.load(str(self.path(name)))
+            held = self._held(name, version)
             entry = self.entries[name]
             if entry["kind"] == "view":
                 if _COUNT in held.columns:
                     each = F.explode(F.sequence(F.lit(1), F.col(_COUNT).cast("int")))
                     held = held.select("*", each.alias("__copy"))
                 held = held.select(entry["columns"])
-            self._rows[name, version] = self.spark.createDataFrame(held.toArrow(), held.schema)
+            self._rows[name, version] = held
         return self._rows[name, version]
+
+    def _held(self, name: str, version: int) -> DataFrame:
+        """What a table holds at a version.
+
+        Delta's time travel takes a second for each. Where the log says which files make up a version
+        and these hold its rows as they stand, all of them are read at once, by Spark, and told apart
+        by the name of their file.
+        """
+        commit, newest = self.history(name)[version], self.history(name)[-1]
+        if not commit.plain or not _extends(newest.schema, commit.schema):
+            reader = self.spark.read.format("delta").option("versionAsOf", version)
+            held = reader.load(str(self.path(name)))
+            return self.spark.createDataFrame(held.toArrow(), held.schema)
+        if name not in self._files:
+            schema = StructType.fromJson(json.loads(newest.schema))
+            files = frozenset().union(*(each.files for each in self.history(name)))
+            places = [str(self.path(name) / file) for file in sorted(files)]
+            read = self.spark.read.schema(_nullable(schema)).parquet(*places)
+            self._files[name] = read.select(
+                "*", F.col("_metadata.file_name").alias(_FILE)
+            ).toArrow()
+        rows = self._files[name]
+        mine = pa.array([Path(file).name for file in commit.files], pa.string())
+        schema = _nullable(StructType.fromJson(json.loads(commit.schema)))
+        kept = rows.filter(pc.is_in(rows[_FILE].cast(pa.string()), mine)).select(schema.names)
+        return self.spark.createDataFrame(kept, schema)
 
     # Bookkeeping
 
@@ -240,6 +260,16 @@ class Checker:
                 for name, versions in self.base(view, held["version"]).items():
                     found.setdefault(name, set()).update(versions)
             yield from self._agreement(where, found)
+
+
+def _nullable(schema: StructType) -> StructType:
+    return StructType([StructField(field.name, field.dataType) for field in schema])
+
+
+def _extends(newest: str, schema: str) -> bool:
+    """Whether a schema has every column of an earlier one, with the same type."""
+    types = {field["name"]: field["type"] for field in json.loads(newest)["fields"]}
+    return all(types.get(field["name"]) == field["type"] for field in json.loads(schema)["fields"])
 
 
 def _in_groups(cases: list[Case]) -> Iterator[list[Case]]:

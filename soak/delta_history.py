@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,12 @@ class LogEntry:
     table: str
     changes_data: bool
     named: Mapping[str, Any] | None
+    files: frozenset[str]
+    """The data files of this version."""
+    plain: bool
+    """Whether these files hold its rows as they stand: no row is deleted, moved or computed."""
+    schema: str
+    """Its columns, as Spark's JSON."""
 
     @property
     def number(self) -> int | None:
@@ -34,17 +41,36 @@ class LogEntry:
 
 def history(table: Path) -> list[LogEntry]:
     """Every commit of a table, oldest first. The log must still be whole."""
-    found, table_id = [], ""
+    found: list[LogEntry] = []
+    files: dict[str, bool] = {}
+    metadata: dict[str, Any] = {}
     for version, file in enumerate(sorted((table / "_delta_log").glob("*.json"))):
         assert int(file.stem) == version, f"{table} has no log of version {version}"
         named, changes = None, False
-        for line in file.read_text().splitlines():
-            action = json.loads(line)
-            table_id = action.get("metaData", {}).get("id", table_id)
+        actions = [json.loads(line) for line in file.read_text().split("\n") if line.strip()]
+        for action in actions:
+            metadata = action.get("metaData", metadata)
             named = named or _named(action.get("commitInfo", {}))
             for kind in ("add", "remove"):
                 changes = changes or bool(action.get(kind, {}).get("dataChange"))
-        found.append(LogEntry(version, table_id, changes, named))
+        # A file whose rows are deleted in part is removed and added again in one commit.
+        for action in actions:
+            files.pop(unquote(action.get("remove", {}).get("path", "")), None)
+        for action in actions:
+            if "add" in action:
+                files[unquote(action["add"]["path"])] = "deletionVector" in action["add"]
+        plain = not any(files.values()) and not metadata["partitionColumns"]
+        plain = plain and "delta.columnMapping.mode" not in metadata["configuration"]
+        entry = LogEntry(
+            version,
+            metadata["id"],
+            changes,
+            named,
+            frozenset(files),
+            plain,
+            metadata["schemaString"],
+        )
+        found.append(entry)
     return found
 
 
