@@ -17,6 +17,7 @@ POINTS = (
     "create.catalogued",
     "create_table.written",
     "drop.catalogued",
+    "refresh.pinning",
     "refresh.pinned",
     "refresh.stage",
     "refresh.before_commit",

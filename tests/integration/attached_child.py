@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from decimal import Decimal
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -34,6 +35,8 @@ ALL_BY_SPARK = (
 )
 
 ROWS = pa.table({"a": [1]})
+MARKED = {"k": 77, "h": 77, "w": Decimal(77)}
+"""A row of s that is deleted in the transaction in which r gets one."""
 
 
 def act(warehouse: Warehouse, action: str) -> None:
@@ -50,7 +53,7 @@ def act(warehouse: Warehouse, action: str) -> None:
         warehouse.apply(
             {
                 "r": TableChanges(insert=pa.table(rows, schema=schema)),
-                "s": TableChanges(delete=[{"k": 1, "h": 1}], key=["k", "h"]),
+                "s": TableChanges(delete=[{"k": MARKED["k"], "h": MARKED["h"]}], key=["k", "h"]),
             }
         )
     elif action == "create":

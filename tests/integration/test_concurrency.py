@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 import freshview as fv
 from freshview import faults
-from freshview.errors import NameTaken, TableMissing, UnknownEpoch, UnknownName
+from freshview.errors import InvalidChanges, NameTaken, TableMissing, UnknownEpoch, UnknownName
 from freshview.runtime import lease
 from freshview.runtime.report import UNCHANGED
 from soak.attached import environment
@@ -268,3 +268,74 @@ def test_a_table_that_is_gone_stops_only_its_readers(
     warehouse.refresh()
     assert_right(warehouse, 1, 2, 3, 4)
     assert rows(warehouse, "both") == []
+
+
+def test_a_commit_between_two_questions_mixes_nothing(
+    warehouse: fv.Warehouse, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A view's version and what it has consumed are of one moment."""
+    other = fv.open(warehouse.root, spark)
+    insert(warehouse, 4)
+    tables, honest = warehouse.parts.tables, warehouse.parts.tables.last_commit
+    raced = []
+
+    def overtaken(path: str, *arguments: Any) -> Any:
+        if not raced:
+            raced.append(path)
+            other.refresh("totals")
+        return honest(path, *arguments)
+
+    monkeypatch.setattr(tables, "last_commit", overtaken)
+    warehouse._refresher._consumed.clear()
+    found = warehouse._refresher.consumed(warehouse.catalog.view("totals"))
+    assert raced
+    assert found.version == other.parts.sources.latest("totals")
+    assert found.sources["r"] == warehouse._refresher.pinned("r")
+
+
+def test_a_view_is_made_beside_quick_refreshers(
+    warehouse: fv.Warehouse, spark: SparkSession
+) -> None:
+    other = fv.open(warehouse.root, spark)
+
+    def overtake() -> None:
+        insert(other, 4)
+        other.refresh()
+
+    with happening("refresh.pinned", overtake):
+        warehouse.create_view("top", "SELECT sum(total) AS t FROM above")
+    assert rows(warehouse, "top") == [(Decimal(10),)]
+
+
+def test_a_view_is_not_changed_by_a_transaction(warehouse: fv.Warehouse) -> None:
+    with pytest.raises(InvalidChanges) as caught:
+        warehouse.apply({"above": fv.TableChanges(insert=[{"total": Decimal(1)}])})
+    assert "it is a view" in str(caught.value)
+    assert rows(warehouse, "above") == [(Decimal(6),)]
+
+
+@pytest.mark.slow
+def test_versions_pinned_by_one_that_slept_are_not_used(
+    warehouse: fv.Warehouse, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sleeps between two tables, and others write both of them in one transaction."""
+    monkeypatch.setattr(lease, "EXPIRES_S", EXPIRES_S)
+    warehouse.create_table("s", some(10))
+    warehouse.create_view("both", "SELECT r.id FROM r JOIN s ON r.g = s.g", policy="INCREMENTAL")
+    insert(warehouse, 4)
+    arguments = [str(warehouse.root), "refresh", "refresh.pinning", "1", "SIGSTOP", str(EXPIRES_S)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.integration.attached_child", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(spark),
+    ) as sleeper:
+        _, status = os.waitpid(sleeper.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        changes = {name: fv.TableChanges(insert=some(5)) for name in ("r", "s")}
+        newest = warehouse.apply(changes)
+        os.kill(sleeper.pid, signal.SIGCONT)
+        said, _ = sleeper.communicate(timeout=120)
+    assert said.split() == ["done"]
+    consumed = warehouse._refresher.consumed(warehouse.catalog.view("both"))
+    assert {name: source.version for name, source in consumed.sources.items()} == newest

@@ -23,7 +23,7 @@ from freshview.faults import POINTS
 from freshview.runtime.transactions import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from soak.attached import environment
-from tests.integration.attached_child import ROWS
+from tests.integration.attached_child import MARKED, ROWS
 from tests.integration.random_views import SCHEMAS, random_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -40,6 +40,7 @@ KILLS = [
     *[("refresh", "refresh.before_commit", f"1+{ms}") for ms in (1, 5, 15)],
     *[("refresh", "refresh.after_commit", place) for place in ["1", "2", "3"]],
     *[("refresh", "refresh.between_views", place) for place in ["1", "2", "3"]],
+    ("refresh", "refresh.pinning", "1"),
     ("refresh", "refresh.pinned", "1"),
     ("refresh", "refresh.before_epoch", "1"),
     ("refresh", "refresh.before_log", "1"),
@@ -120,6 +121,8 @@ def test_a_kill_leaves_nothing_wrong(
     if action == "create" and "made" in before.catalog:
         before.drop_view("made")
     before.apply({n: TableChanges(insert=random_rows(n, prepared, 6)) for n in ("r", "s")})
+    if action == "apply":
+        before.apply({"s": TableChanges(update=[MARKED], key=["k", "h"])})
     inserted = count_of(before)
     killed(spark, folder, action, point, place)
     after = open_warehouse(folder, spark)
@@ -127,6 +130,9 @@ def test_a_kill_leaves_nothing_wrong(
     after.refresh()
     whole = action == "apply" and point not in {"transaction.staged", "transaction.checked"}
     assert count_of(after) == inserted + whole
+    if action == "apply":
+        marked = [row for row in rows_of(after, "s", latest(after, "s")) if row["w"] == MARKED["w"]]
+        assert len(marked) == (not whole)
     assert_right(after)
     assert {report.mode for report in after.refresh().views} == {"unchanged"}
 
@@ -153,8 +159,12 @@ def test_the_views_are_right_in_the_end(
         assert warehouse.check(name).ok, name
 
 
+def latest(warehouse: Warehouse, name: str) -> int:
+    return warehouse.parts.sources.latest(name)
+
+
 def count_of(warehouse: Warehouse) -> int:
-    return len(rows_of(warehouse, "r", warehouse.parts.sources.latest("r")))
+    return len(rows_of(warehouse, "r", latest(warehouse, "r")))
 
 
 def rows_of(warehouse: Warehouse, name: str, version: int) -> list[dict[str, Any]]:

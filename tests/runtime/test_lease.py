@@ -16,7 +16,8 @@ from unittest.mock import patch
 import pytest
 
 from freshview.errors import Busy, LeaseLost
-from freshview.runtime.lease import lease
+from freshview.runtime import lease as module
+from freshview.runtime.lease import Lease, lease
 
 SHORT_S = 0.5
 
@@ -146,3 +147,26 @@ def test_without_locks_or_on_another_machine_only_time_tells(
             assert held.fence == 8
         with lease(tmp_path, wait_s=0.1, expires_s=60) as again:
             assert again.fence == 9
+
+
+def test_a_number_that_others_had_meanwhile_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It saw that the lease is free, and slept while others had the next two numbers."""
+    with lease(tmp_path):
+        pass
+    linked = module._linked
+
+    def late(folder: Path, fence: int, expires_s: float) -> Lease | None:
+        monkeypatch.setattr(module, "_linked", linked)
+        with lease(tmp_path):
+            pass
+        with lease(tmp_path) as current:
+            assert linked(folder, fence, expires_s) is None
+            current.check()
+        return None
+
+    monkeypatch.setattr(module, "_linked", late)
+    with lease(tmp_path) as held:
+        assert held.fence == 4
+    assert [file.name for file in tmp_path.iterdir()] == [f"{4:012d}"]

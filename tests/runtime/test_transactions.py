@@ -64,7 +64,7 @@ def test_one_that_sleeps_past_its_lease_does_nothing_twice_and_nothing_by_halves
         others = transactions(folder)
         expected = {"done": ["first", "late"], "LEASE_LOST": ["first"]}[outcome]
         with others.whole() as held:
-            assert held.expired
+            assert held.fence == 2
             pinned = [values(folder, name) for name in TABLES]
             assert pinned == [expected, expected]
         others.apply(change("quick"))
@@ -118,3 +118,33 @@ def test_bad_rows_are_refused_before_anything_is_written(folder: Path) -> None:
     with pytest.raises(InvalidChanges):
         transactions(folder).apply(bad)
     assert [values(folder, name) for name in TABLES] == [["first"], ["first"]]
+
+
+def test_one_that_sleeps_is_sealed_also_if_the_first_who_took_over_failed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "EXPIRES_S", EXPIRES_S)
+    child = Path(transaction_child.__file__)
+    command = [sys.executable, str(child), str(folder), "transaction.checked", "1", str(EXPIRES_S)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sleeper:
+        _, status = os.waitpid(sleeper.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        with (
+            pytest.raises(KeyboardInterrupt),
+            lease.lease(folder / "_freshview/transactions/lease"),
+        ):
+            raise KeyboardInterrupt
+        with transactions(folder).whole() as held:
+            assert held.fence == 3
+            os.kill(sleeper.pid, signal.SIGCONT)
+            said, _ = sleeper.communicate(timeout=60)
+            assert said == "LEASE_LOST"
+            assert [values(folder, name) for name in TABLES] == [["first"], ["first"]]
+
+
+def test_two_names_of_one_table_are_two_parts(folder: Path) -> None:
+    work = transactions(folder)
+    work._path = lambda name: str(folder / "one")
+    rows = [pa.table({"k": [2], "v": [value]}) for value in ("x", "y")]
+    work.apply({"one": TableChanges(insert=rows[0]), "alias": TableChanges(insert=rows[1])})
+    assert values(folder, "one") == ["first", "x", "y"]

@@ -2,7 +2,8 @@
 
 Each state of it is a JSON file with the next number, linked into place whole (`numbered_files.py`):
 a reader sees the old or the new catalog, a crash leaves one of them, and of two who change it at
-once the second finds its number taken and begins again from the newer state. Definitions are SQL
+once the second finds its number taken and begins again from the newer state. States stay for ever,
+because a number that is gone could be taken again by a process that wakes up late. Definitions are SQL
 text or the name of a Python function.
 """
 
@@ -34,7 +35,6 @@ from freshview.runtime.retries import attempts
 from freshview.storage.places import check_place
 
 FORMAT = 2
-_STATES_KEPT = 20
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
@@ -284,12 +284,10 @@ class Catalog:
                 change()
                 point("catalog.before_write")
                 written = self._states.write(self._number + 1, _text(self._entries))
-                before = self._number
             finally:
                 self._number = 0
                 self.load()
             if written:
-                self._states.forget_before(before - _STATES_KEPT)
                 return
             if last:
                 raise Busy(file=str(self._states.folder), seconds=0)

@@ -83,13 +83,14 @@ class Epochs:
         """Write the next epoch; if another writer takes the number, the one after it.
 
         ``after`` is the newest epoch from before these versions were pinned. One that was recorded
-        since may be newer: OldNews if one of its views is, and then nothing is written.
+        since may be newer: OldNews if a view or table of it is, and then nothing is written.
         """
         known = after
         while True:
             for number in [number for number in self.numbers() if number > known]:
                 other = self.read(number)
-                if other is not None and any(_later(other, v, mine) for v, mine in views.items()):
+                mine = {**tables, **views}
+                if other is not None and any(_later(other, name, mine[name]) for name in mine):
                     raise OldNews(other)
                 known = number
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -98,7 +99,7 @@ class Epochs:
                 return Epoch(known + 1, now, views, tables)
 
 
-def _later(epoch: Epoch, view: str, mine: SourceVersion) -> bool:
-    """Whether an epoch has a view at a later version, or another one of that name."""
-    its = epoch.views.get(view)
+def _later(epoch: Epoch, name: str, mine: SourceVersion) -> bool:
+    """Whether an epoch has a view or table at a later version, or another one of that name."""
+    its = epoch.get(name)
     return its is not None and (its.table_id != mine.table_id or its.version > mine.version)

@@ -40,12 +40,8 @@ _GIVEN_BACK = 0
 class Lease:
     """A lease that is held, until it is given back or lost."""
 
-    def __init__(
-        self, folder: Path, fence: int, descriptor: int, expires_s: float, expired: bool
-    ) -> None:
+    def __init__(self, folder: Path, fence: int, descriptor: int, expires_s: float) -> None:
         self.folder, self.fence = folder, fence
-        self.expired = expired
-        """Whether the one before was neither given back nor its holder dead: it may wake up yet."""
         self.expires_s = expires_s
         self._descriptor = descriptor
         self._beaten = time.monotonic()
@@ -67,6 +63,14 @@ class Lease:
         self._lost = self._lost or _highest(self.folder) > self.fence
         return self._lost
 
+    def sleepers(self) -> list[int]:
+        """Earlier fences that were neither given back nor their holders dead: they may wake up yet."""
+        return [number for number in _numbers(self.folder) if number < self.fence]
+
+    def forget(self, fence: int) -> None:
+        """Let go of a sleeper, once nothing that it could still do does any harm."""
+        _file(self.folder, fence).unlink(missing_ok=True)
+
     def beat(self) -> None:
         """Tell those who wait that the holder lives; too late is lost for good."""
         with self._guard:
@@ -80,8 +84,7 @@ class Lease:
     def give_back(self) -> None:
         """Free the lease; the file stays, because its number must not come again."""
         with self._guard:
-            if not self._lost:
-                os.utime(self._descriptor, ns=(_GIVEN_BACK, _GIVEN_BACK))
+            os.utime(self._descriptor, ns=(_GIVEN_BACK, _GIVEN_BACK))
             os.close(self._descriptor)
             self._descriptor = -1
 
@@ -127,7 +130,7 @@ def _taken(folder: Path, wait_s: float, expires_s: float) -> Lease:
             seen, since = (fence, beat), now
         free = beat == _GIVEN_BACK or _holder_is_dead(folder, fence)
         if free or now - since > expires_s:
-            taken = _linked(folder, fence + 1, expires_s, expired=not free)
+            taken = _linked(folder, fence + 1, expires_s)
             if taken is not None:
                 return taken
         elif now - started > wait_s:
@@ -137,8 +140,12 @@ def _taken(folder: Path, wait_s: float, expires_s: float) -> Lease:
             time.sleep(_PAUSE_S * random.uniform(0.5, 1.5))  # noqa: S311 (no secret)
 
 
-def _linked(folder: Path, fence: int, expires_s: float, *, expired: bool) -> Lease | None:
-    """The lease with this fence, None if somebody else has it. Locked before it can be seen."""
+def _linked(folder: Path, fence: int, expires_s: float) -> Lease | None:
+    """The lease with this fence, None if somebody else has it. Locked before it can be seen.
+
+    Earlier ones go once they are free. That of a sleeper stays, so that whoever comes next knows of
+    it too.
+    """
     temporary = folder / f".{uuid.uuid4().hex}.tmp"
     descriptor = os.open(temporary, os.O_CREAT | os.O_RDWR | os.O_TRUNC, 0o644)
     try:
@@ -153,10 +160,18 @@ def _linked(folder: Path, fence: int, expires_s: float, *, expired: bool) -> Lea
         raise
     finally:
         temporary.unlink()
+    if _highest(folder) != fence:
+        # This process slept since it saw that the lease is free, and others had the number and
+        # forgot it meanwhile.
+        _file(folder, fence).unlink(missing_ok=True)
+        os.close(descriptor)
+        return None
     for older in _numbers(folder):
-        if older < fence:
+        if older < fence and (
+            _beat(folder, older) == _GIVEN_BACK or _holder_is_dead(folder, older)
+        ):
             _file(folder, older).unlink(missing_ok=True)
-    return Lease(folder, fence, descriptor, expires_s, expired)
+    return Lease(folder, fence, descriptor, expires_s)
 
 
 def _beat(folder: Path, fence: int) -> int:

@@ -39,11 +39,5 @@ class NumberedFiles:
         """Write the file with this number; False if somebody else has written one."""
         return link_whole(self.file(number), text)
 
-    def forget_before(self, number: int) -> None:
-        """Remove the files with lower numbers."""
-        for older in self.numbers():
-            if older < number:
-                self.file(older).unlink(missing_ok=True)
-
     def file(self, number: int) -> Path:
         return self.folder / f"{number:012d}.json"

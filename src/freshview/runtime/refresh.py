@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pyspark.errors import PySparkException
 
@@ -46,6 +47,7 @@ from freshview.storage.interface import Commit
 from freshview.storage.write_errors import spark_writes
 
 VIEW_LEASE_S = 600.0
+Made = TypeVar("Made")
 
 ASKED_FOR_FULL = Reason(
     "POLICY_FULL",
@@ -109,12 +111,16 @@ class Refresher:
         If another refresher gets ahead of the pinned versions, everything is pinned anew.
         """
         names = None if names is None else tuple(names)
+        return self._uncrowded(", ".join(names or ("all",)), lambda: self._attempt(names, policy))
+
+    def _uncrowded(self, views: str, attempt: Callable[[], Made]) -> Made:
+        """Try again while other refreshers are ahead, a bounded number of times."""
         for last in attempts():
             try:
-                return self._attempt(names, policy)
+                return attempt()
             except Overtaken as overtaken:
                 if last:
-                    raise Crowded(views=", ".join(names or ("all",))) from overtaken
+                    raise Crowded(views=views) from overtaken
         raise AssertionError("the last attempt returns or raises")
 
     def _attempt(self, names: tuple[str, ...] | None, policy: Policy | None) -> Report:
@@ -176,14 +182,8 @@ class Refresher:
         """
         started = time.perf_counter()
         parts = self.parts
-        below = refresh_order(parts.catalog, entry.sources)
-        names = dict.fromkeys((*base_tables(parts.catalog, [*below, entry]),))
-        run = self._pinned_run(names)
-        for missing in run.missing.values():
-            raise missing
+        run = self._uncrowded(entry.name, lambda: self._sources_refreshed(entry))
         try:
-            for view in below:
-                self._view(view, view.policy, run)
             vector = {name: run.pinned[name] for name in entry.sources}
             with spark_failures(entry.name):
                 made = create(parts, entry, strategy, vector, run)
@@ -196,9 +196,28 @@ class Refresher:
             point("create.catalogued")
             run.reports.append(made)
             run.pinned[entry.name] = self.pinned(entry.name, made.version)
-            return self._recorded(run, started)
+            try:
+                return self._recorded(run, started)
+            except Overtaken:  # the view is made, and the next refresh takes it into an epoch
+                self._log(run)
+                return Report(tuple(run.reports), _since(started), None)
         finally:
             run.release()
+
+    def _sources_refreshed(self, entry: ViewEntry) -> Refresh:
+        """What a new view reads, brought to one vector of versions."""
+        below = refresh_order(self.parts.catalog, entry.sources)
+        run = self._pinned_run(base_tables(self.parts.catalog, [*below, entry]))
+        for missing in run.missing.values():
+            raise missing
+        try:
+            for view in below:
+                self._view(view, view.policy, run)
+        except BaseException:
+            self._log(run)
+            run.release()
+            raise
+        return run
 
     def _failed(
         self, run: Refresh, failures: Mapping[str, Exception], stale: set[str]
@@ -257,11 +276,14 @@ class Refresher:
     def consumed(self, entry: ViewEntry) -> Consumed:
         """What a view has consumed, by its own last commit."""
         path = self.parts.catalog.path(entry)
-        version = self.parts.tables.latest(path)
-        cached = self._consumed.get(path)
-        if cached is not None and cached[0] == version:
-            return cached[1]
-        last = self.parts.tables.last_commit(path, entry.application)
+        while True:
+            version = self.parts.tables.latest(path)
+            cached = self._consumed.get(path)
+            if cached is not None and cached[0] == version:
+                return cached[1]
+            last = self.parts.tables.last_commit(path, entry.application)
+            if self.parts.tables.latest(path) == version:
+                break  # else somebody has committed between the two questions
         if last is None:
             raise NotFresh(name=entry.name)
         consumed = consumed_of(version, last[1])
@@ -282,12 +304,15 @@ class Refresher:
         """One version vector for the whole refresh, at whole transactions only."""
         after = self.parts.epochs.last_number()
         run = Refresh({}, after)
-        with self.parts.transactions.whole():
+        with self.parts.transactions.whole() as held:
             for name in names:
                 try:
                     run.pinned[name] = self.pinned(name)
                 except TableMissing as missing:
                     run.missing[name] = missing
+                point("refresh.pinning")
+            if held.is_lost():  # others may have written between two of them
+                raise Overtaken
         point("refresh.pinned")
         return run
 

@@ -49,6 +49,8 @@ from freshview.storage.interface import Commit, Rows
 APPLICATION = "freshview:apply"
 Step = Mapping[str, Any]
 NEVER = "[]"
+WAIT_S = 600.0
+"""As long as a large transaction may take."""
 _INTENT, _UNDO = ".intent.json", ".undo.json"
 
 
@@ -103,18 +105,19 @@ class Transactions:
             self.recover()
         return {name: self._tables.latest(self._path(name)) for name in changes}
 
-    def recover(self) -> None:
+    def recover(self, wait_s: float = WAIT_S) -> None:
         """Complete what interrupted processes have begun."""
         if self._intents():
-            with self.whole():
+            with self.whole(wait_s):
                 pass
 
     @contextmanager
-    def whole(self) -> Iterator[Lease]:
+    def whole(self, wait_s: float = WAIT_S) -> Iterator[Lease]:
         """While this is held, no transaction is half done."""
-        with lease(self._folder / "lease") as held:
-            if held.expired:
-                link_whole(self._intent(held.fence - 1), NEVER)
+        with lease(self._folder / "lease", wait_s=wait_s) as held:
+            for sleeper in held.sleepers():
+                link_whole(self._intent(sleeper), NEVER)
+                held.forget(sleeper)
             for intent in self._intents():
                 self._recover(intent)
             yield held
@@ -327,7 +330,11 @@ def _read(intent: Path) -> list[Step]:
 
 def _mark(step: Step) -> dict[str, object]:
     """What tells the commit of a step from all others of the table."""
-    return {"transaction": step["transaction"], "part": step["part"]}
+    return {
+        "transaction": step["transaction"],
+        "table": step["table"],
+        "part": step["part"],
+    }
 
 
 def _unfinished(steps: Sequence[Step], reason: str, file: Path) -> TransactionUnfinished:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from freshview.errors import (
+    Busy,
     DefinitionChanged,
     InvalidChanges,
     InvalidPath,
@@ -172,6 +173,11 @@ class Warehouse:
 
     def apply(self, changes: Mapping[str, TableChanges]) -> dict[str, int]:
         """Change several tables as one transaction; a refresh sees all of it or nothing."""
+        self.catalog.load()
+        for name in changes:
+            if isinstance(self.catalog.get(name), ViewEntry):
+                reason = "it is a view, and only a refresh changes it"
+                raise InvalidChanges(table=name, reason=reason)
         return self.parts.transactions.apply(changes)
 
     # Views
@@ -421,11 +427,11 @@ def open_warehouse(
     """Open a warehouse folder, making it one if it is none yet and ``create`` allows it.
 
     A transaction that was interrupted is completed, as far as its tables allow it; if they do not,
-    the next refresh says so.
+    the next refresh says so. One that somebody is working on is left to them.
     """
     if create:
         Catalog.create(Path(path).absolute())
     warehouse = Warehouse(path, spark)
-    with suppress(TransactionUnfinished):
-        warehouse.parts.transactions.recover()
+    with suppress(TransactionUnfinished, Busy):
+        warehouse.parts.transactions.recover(wait_s=0)
     return warehouse
