@@ -31,7 +31,9 @@ TWICE = "twice"
 UNNAMED = "without versions"
 MIXED = "mixed versions"
 BACKWARDS = "back in time"
-KINDS = (WRONG, LOST, TWICE, UNNAMED, MIXED, BACKWARDS)
+HALF = "half a transaction"
+STALE = "not the newest"
+KINDS = (WRONG, LOST, TWICE, UNNAMED, MIXED, BACKWARDS, HALF, STALE)
 
 _COUNT = "__count"
 _SIGN = "__sign"
@@ -97,8 +99,11 @@ class Checker:
     def views(self) -> list[str]:
         return [name for name, entry in self.entries.items() if entry["kind"] == "view"]
 
-    def run(self) -> Verdict:
-        """Check every version of every view and every epoch."""
+    def run(self, *, settled: bool = False) -> Verdict:
+        """Check every version of every view and every epoch.
+
+        ``settled``: everything was refreshed after the last write, and must show it.
+        """
         verdict = Verdict()
         for view in self.views:
             commits = self.history(view)
@@ -109,6 +114,8 @@ class Checker:
         epochs = sorted((self.root / "_freshview" / "epochs").glob("*.json"))
         verdict.findings += self._epochs(epochs)
         verdict.epochs = len(epochs)
+        if settled:
+            verdict.findings += self._stale()
         return verdict
 
     def path(self, name: str) -> Path:
@@ -220,7 +227,38 @@ class Checker:
                 if before is not None and before[1] == table and before[0] > version:
                     yield Finding(BACKWARDS, where, f"{name} {before[0]} → {version}")
             last_sources = commit.sources
-            yield from self._agreement(where, self.base(view, commit.version))
+            base = self.base(view, commit.version)
+            yield from self._agreement(where, base)
+            yield from self._halves(where, base)
+
+    def _stale(self) -> Iterator[Finding]:
+        """Views that do not rest on the newest version of a table in which data changed."""
+        for view in self.views:
+            for table, versions in self.base(view, len(self.history(view)) - 1).items():
+                newest = max(c.version for c in self.history(table) if c.changes_data)
+                if min(version for version, _ in versions) < newest:
+                    yield Finding(STALE, view, f"rests on {table} {versions}, which has {newest}")
+
+    @cached_property
+    def transactions(self) -> dict[str, dict[str, int]]:
+        """Each transaction of freshview's, with the version of each table that has all of it."""
+        found: dict[str, dict[str, int]] = {}
+        for name, entry in self.entries.items():
+            if entry["kind"] != "table":
+                continue
+            for commit in self.history(name):
+                mark = {} if commit.named is None else commit.named.get("metadata", {})
+                if "transaction" in mark:
+                    found.setdefault(mark["transaction"], {})[name] = commit.version
+        return found
+
+    def _halves(self, where: str, base: Mapping[str, set[tuple[int, str]]]) -> Iterator[Finding]:
+        """Transactions that some of these versions have and others have not."""
+        versions = {name: min(version for version, _ in found) for name, found in base.items()}
+        for identity, parts in self.transactions.items():
+            has = {versions[name] >= part for name, part in parts.items() if name in versions}
+            if len(has) > 1:
+                yield Finding(HALF, where, f"{identity} over {sorted(parts)} at {versions}")
 
     def base(self, name: str, version: int) -> dict[str, set[tuple[int, str]]]:
         """The base versions that a version of a table or view rests on, by every way down."""
@@ -250,6 +288,10 @@ class Checker:
             found = {
                 name: {(held["version"], held["table"])} for name, held in epoch["tables"].items()
             }
+            for name, held in epoch["tables"].items():
+                if held["version"] < last.get(name, 0):
+                    yield Finding(BACKWARDS, where, f"{name} {last[name]} → {held['version']}")
+                last[name] = held["version"]
             for view, held in epoch["views"].items():
                 if view not in self.entries or held["version"] >= len(self.history(view)):
                     yield Finding(UNNAMED, where, f"{view} has no version {held['version']}")
@@ -260,6 +302,7 @@ class Checker:
                 for name, versions in self.base(view, held["version"]).items():
                     found.setdefault(name, set()).update(versions)
             yield from self._agreement(where, found)
+            yield from self._halves(where, found)
 
 
 def _nullable(schema: StructType) -> StructType:

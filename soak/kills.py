@@ -148,7 +148,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     (bank,) = open_warehouse(root, spark).read("bank").collect()
     if bank["total"] != TOTAL:
         findings.append(Finding("by halves", "the bank", f"has {bank['total']}, not {TOTAL}"))
-    verdict = Checker(root, spark).run()
+    open_warehouse(root, spark).refresh()
+    verdict = Checker(root, spark).run(settled=True)
     findings += verdict.findings
     print(f"{dict(killed)}\n{verdict}")
     if not findings:

@@ -136,6 +136,15 @@ def counted(folder: Path) -> str:
     return f"{done} transfers, {written} other writes, {refreshes} refreshes, {reads} reads"
 
 
+def idle(folder: Path, now: Storm, options: argparse.Namespace) -> list[Finding]:
+    """What a soak must have seen to mean anything: every role at work, and as many kills as asked."""
+    roles = {actor.split("-", maxsplit=1)[0] for actor in options.actors}
+    found = [Finding("error", role, "did nothing") for role in roles if not notes(folder, role)]
+    if now.kills < options.kills:
+        found.append(Finding("error", "kills", f"{now.kills} of {options.kills}"))
+    return found
+
+
 def misread(folder: Path) -> list[Finding]:
     """The times at which a reader saw views that do not agree."""
     wrong = [note for note in notes(folder, "read") if not note["right"]]
@@ -190,9 +199,10 @@ def soak(folder: Path, options: argparse.Namespace) -> tuple[dict[str, Any], lis
     if again != {"unchanged"}:
         now.errors.append(Finding("error", "the last refresh", f"left {again}"))
     started = time.monotonic()
-    verdict = Checker(root, spark, lambda text: print(f"  {text}", flush=True)).run()
+    checker = Checker(root, spark, lambda text: print(f"  {text}", flush=True))
+    verdict = checker.run(settled=True)
     misreads, losses = misread(folder), unkept(folder, spark)
-    findings = [*now.errors, *misreads, *losses, *verdict.findings]
+    findings = [*now.errors, *idle(folder, now, options), *misreads, *losses, *verdict.findings]
     print(f"{now.kills} kills, {counted(folder)}; checked in {time.monotonic() - started:.0f} s")
     print(verdict)
     modes = Counter(mode for note in notes(folder, "refresh") for mode in note["modes"])

@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from decimal import Decimal
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import freshview as fv
+from freshview import faults
 from freshview.runtime import commit as commits
 from freshview.runtime.sources import Sources
+from freshview.runtime.transactions import Transactions
 from freshview.storage.interface import Commit, Rows
-from soak.checker import LOST, MIXED, TWICE, UNNAMED, WRONG, Checker, Verdict
+from soak.checker import HALF, LOST, MIXED, STALE, TWICE, UNNAMED, WRONG, Checker, Verdict
 
 pytestmark = pytest.mark.spark
 
@@ -52,8 +54,8 @@ def warehouse(honest: Path, spark: SparkSession, tmp_path: Path) -> fv.Warehouse
     return fv.open(tmp_path / "warehouse", spark)
 
 
-def verdict(warehouse: fv.Warehouse) -> Verdict:
-    return Checker(warehouse.root, warehouse.spark).run()
+def verdict(warehouse: fv.Warehouse, *, settled: bool = False) -> Verdict:
+    return Checker(warehouse.root, warehouse.spark).run(settled=settled)
 
 
 def kinds(warehouse: fv.Warehouse) -> set[str]:
@@ -69,7 +71,7 @@ def test_an_honest_history_has_no_findings(warehouse: fv.Warehouse) -> None:
     warehouse.apply({"r": fv.TableChanges(delete=[{"id": 3}], key=["id"])})
     warehouse.refresh()
     warehouse.refresh(full=True)
-    found = verdict(warehouse)
+    found = verdict(warehouse, settled=True)
     assert found.findings == []
     assert found.versions >= 3 * 4
     assert found.epochs == 6
@@ -163,3 +165,33 @@ def test_a_view_over_sources_that_do_not_agree_is_found(warehouse: fv.Warehouse)
     storage.overwrite(place, counted, commit)
     assert kinds(warehouse) == {MIXED}
     assert WRONG not in kinds(warehouse)
+
+
+def test_an_engine_that_sees_no_changes_is_found(warehouse: fv.Warehouse) -> None:
+    warehouse.apply({"r": some(5)})
+    assert verdict(warehouse).findings == []
+    stale = verdict(warehouse, settled=True).findings
+    assert {(finding.kind, finding.where) for finding in stale} == {
+        (STALE, view) for view in ("rows", "totals", "both")
+    }
+
+
+def test_a_refresh_in_the_middle_of_a_transaction_is_found(warehouse: fv.Warehouse) -> None:
+    warehouse.create_table("s", SCHEMA)
+    warehouse.create_view("pairs", "SELECT r.id FROM r JOIN s ON r.g = s.g", policy="INCREMENTAL")
+
+    def refresh_now(name: str) -> None:
+        if name == "transaction.table_written":
+            faults.install(None)
+            with patch.object(Transactions, "whole", lambda _: nullcontext(Mock(is_lost=bool))):
+                fv.open(warehouse.root, warehouse.spark).refresh()
+
+    faults.install(refresh_now)
+    try:
+        warehouse.apply({"r": some(5), "s": some(5)})
+    finally:
+        faults.install(None)
+    found = verdict(warehouse).findings
+    assert {finding.kind for finding in found} == {HALF}
+    assert any(finding.where.startswith("pairs@") for finding in found)
+    assert any(finding.where.startswith("epoch") for finding in found)
