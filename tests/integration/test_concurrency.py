@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
 import freshview as fv
@@ -339,3 +341,28 @@ def test_versions_pinned_by_one_that_slept_are_not_used(
     assert said.split() == ["done"]
     consumed = warehouse._refresher.consumed(warehouse.catalog.view("both"))
     assert {name: source.version for name, source in consumed.sources.items()} == newest
+
+
+def test_a_view_whose_table_is_gone_is_computed_anew(warehouse: fv.Warehouse) -> None:
+    shutil.rmtree(warehouse.parts.sources.path("totals"))
+    report = warehouse.refresh()
+    assert report["totals"].reason == "TABLE_MISSING"
+    assert_right(warehouse, 1, 2, 3)
+    insert(warehouse, 4)
+    assert {view.mode for view in warehouse.refresh().views} == {"incremental"}
+    assert_right(warehouse, 1, 2, 3, 4)
+
+
+def test_views_that_are_refreshed_have_an_epoch_beside_one_that_fails(
+    warehouse: fv.Warehouse,
+) -> None:
+    warehouse.create_view("fails", "SELECT id, 1 / (id - 4) AS x FROM r", policy="INCREMENTAL")
+    before = warehouse.epoch("totals", "above")
+    insert(warehouse, 4)
+    with pytest.raises(ArithmeticException):
+        warehouse.refresh()
+    after = warehouse.epoch("totals", "above")
+    assert before is not None
+    assert after is not None
+    assert after > before
+    assert warehouse.read("totals", epoch=after).collect()[0]["n"] == 4

@@ -16,8 +16,10 @@ from deltalake import DeltaTable, write_deltalake
 from freshview.errors import NotFresh, RetentionTooShort
 from freshview.runtime.catalog import Catalog, TableEntry, ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion
+from freshview.runtime.epochs import Epochs
 from freshview.runtime.lease import lease, view_lease
 from freshview.runtime.vacuum import (
+    OLD_EPOCH,
     OLD_FILE,
     STAGED_ROWS,
     TEMPORARY,
@@ -159,6 +161,31 @@ def test_temporary_files(catalog: Catalog, tmp_path: Path) -> None:
     age(write(tmp_path / "_freshview" / "epochs" / ".12.tmp"))
     write(tmp_path / "_freshview" / ".catalog.json.9.tmp")
     assert found(catalog) == {(TEMPORARY, "_freshview/epochs/.12.tmp")}
+
+
+def test_the_last_epoch_in_which_views_agree_stays(catalog: Catalog, tmp_path: Path) -> None:
+    epochs = Epochs(tmp_path)
+    for views in (("v", "above"), ("v",), ("v",), ("above",), ("v",)):
+        epochs.record({name: SourceVersion(0, name) for name in views}, {})
+    age(tmp_path / "_freshview" / "epochs")
+    assert found(catalog) == {
+        (OLD_EPOCH, f"_freshview/epochs/{number:012d}.json") for number in (2, 3)
+    }
+
+
+def test_files_of_versions_in_kept_epochs_stay(catalog: Catalog, tmp_path: Path) -> None:
+    folder = tmp_path / "views" / "v-01234567"
+    age(folder)
+    old = {file.name for file in folder.glob("*.parquet")} - names_of(folder, 2)
+    assert {Path(name).name for _, name in found(catalog)} == old - names_of(folder, 2)
+    Epochs(tmp_path).record({"v": SourceVersion(0, "")}, {})
+    kept = names_of(folder, 0)
+    assert kept
+    assert {Path(name).name for _, name in found(catalog)} == old - kept
+
+
+def names_of(folder: Path, version: int) -> set[str]:
+    return {Path(uri).name for uri in DeltaTable(folder, version).file_uris()}
 
 
 def test_removing_twice_is_no_error(catalog: Catalog, tmp_path: Path) -> None:

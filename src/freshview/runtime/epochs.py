@@ -49,6 +49,10 @@ class Epochs:
     def numbers(self) -> list[int]:
         return self._files.numbers()
 
+    def file(self, number: int) -> Path:
+        """Where an epoch is."""
+        return self._files.file(number)
+
     def last_number(self) -> int:
         """The number of the newest epoch, 0 before the first."""
         return max(self.numbers(), default=0)

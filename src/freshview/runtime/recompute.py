@@ -68,8 +68,9 @@ def create(
     strategy: Strategy,
     vector: Mapping[str, SourceVersion],
     run: Refresh,
+    why: Reason | None = None,
 ) -> ViewReport:
-    """Compute a new view and write its backing table, with its first commit."""
+    """Compute a view that has no backing table and write that, with its first commit."""
     started = time.perf_counter()
     rows = stored_rows(parts, strategy, vector)
     path, commit = parts.catalog.path(entry), commit_of(entry, 1, vector, "created")
@@ -77,7 +78,8 @@ def create(
     point("create.evaluated")
     written = parts.tables.create(path, few, commit=commit)
     point("create.written")
-    reason = strategy.reason or Reason("CREATED", entry.name, "the view is new", "nothing")
+    new = Reason("CREATED", entry.name, "the view is new", "nothing")
+    reason = why or strategy.reason or new
     return _report(parts, entry, strategy, vector, written, reason, run, started)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -224,8 +225,10 @@ class Refresher:
     ) -> Exception:
         """The first error, noting the others, after the log of what did happen.
 
-        There is no epoch: the views that failed do not agree with the others.
+        The epoch has the views that were refreshed: those that failed do not agree with them.
         """
+        with suppress(Overtaken, WriteFailed):
+            self._epoch(run)
         (name, first), *others = failures.items()
         try:
             self._log_failures(run, failures)
@@ -251,22 +254,27 @@ class Refresher:
 
         Or that found everything done by one which ended before it could record its epoch.
         """
+        epoch = self._epoch(run)
+        if epoch is not None:
+            point("refresh.before_log")
+            self._log(run)
+        return Report(tuple(run.reports), _since(started), epoch)
+
+    def _epoch(self, run: Refresh) -> int | None:
+        """The number of the epoch of the refreshed views, None if nothing is new in it."""
         views = {report.view: run.pinned[report.view] for report in run.reports}
         tables = {n: source for n, source in run.pinned.items() if n not in views}
         if all(report.mode == UNCHANGED for report in run.reports):
             known = self.parts.epochs.newest(views)
             if not views or (known is not None and views.items() <= known.views.items()):
-                return Report(tuple(run.reports), _since(started), None)
+                return None
         point("refresh.before_epoch")
         try:
-            epoch = self.parts.epochs.record(views, tables, run.after)
+            return self.parts.epochs.record(views, tables, run.after).number
         except OldNews as old:
-            epoch = old.newer
-            if views.keys() - epoch.views.keys():
+            if views.keys() - old.newer.views.keys():
                 raise Overtaken from old
-        point("refresh.before_log")
-        self._log(run)
-        return Report(tuple(run.reports), _since(started), epoch.number)
+            return old.newer.number
 
     def _log(self, run: Refresh) -> None:
         changed = [report for report in run.reports if report.mode != UNCHANGED]
@@ -347,7 +355,7 @@ class Refresher:
             return None
         try:
             consumed = self.consumed(entry)
-        except (NotFresh, HistoryLost):
+        except (NotFresh, HistoryLost, TableMissing):
             return None
         if {name: run.pinned[name] for name in entry.sources} != consumed.sources:
             return None
@@ -357,7 +365,9 @@ class Refresher:
     def _changed(self, entry: ViewEntry, policy: Policy, run: Refresh) -> ViewReport:
         try:
             consumed = self.consumed(entry)
-        except (NotFresh, HistoryLost) as lost:
+        except (NotFresh, HistoryLost, TableMissing) as lost:
+            if self._is_dropped(entry):
+                raise
             return self._recreate(entry, policy, run, lost)
         vector = {name: run.pinned[name] for name in entry.sources}
         _check_not_overtaken(consumed, vector)
@@ -402,15 +412,18 @@ class Refresher:
     def _recreate(
         self, entry: ViewEntry, policy: Policy, run: Refresh, lost: FreshviewError
     ) -> ViewReport:
-        """A view without a readable commit of its own is computed anew."""
+        """A view without a readable commit of its own, or without its table, is computed anew."""
         reason = reason_of(lost)
         if policy is Policy.STRICT:
             raise NotIncremental(name=entry.name, reason=reason.code, why=reason.why, do=reason.do)
         vector = {name: run.pinned[name] for name in entry.sources}
-        path = self.parts.catalog.path(entry)
+        path, strategy = self.parts.catalog.path(entry), self.parts.strategy(entry)
+        if isinstance(lost, TableMissing):
+            assert run.lease is not None
+            run.lease.check()
+            return create(self.parts, entry, strategy, vector, run, reason)
         number = self.parts.tables.number(path, entry.application) or 0
         before = Consumed(self.parts.tables.latest(path), number, {})
-        strategy = self.parts.strategy(entry)
         return recompute(self.parts, entry, strategy, before, vector, reason, run)
 
     def _log_failures(self, run: Refresh, failures: Mapping[str, Exception]) -> None:

@@ -27,6 +27,7 @@ from deltalake.exceptions import TableNotFoundError
 from freshview.errors import Busy, FreshviewError, RetentionTooShort
 from freshview.runtime.catalog import Catalog, ViewEntry
 from freshview.runtime.commit import Consumed
+from freshview.runtime.epochs import Epochs
 from freshview.runtime.lease import lease, view_lease
 from freshview.runtime.transactions import NEVER
 
@@ -80,11 +81,11 @@ def leftovers(
         with _unless_in_use(view_lease(catalog.root, entry.name)) as free:
             catalog.load()
             if free and entry in catalog.views():
-                needed = _needed_by_readers(catalog, entry, consumed)
+                needed = _needed_by_readers(catalog, entry, consumed) | _in_epochs(catalog, entry)
                 yield from _old_files(Path(catalog.path(entry)), hours, before, needed)
     yield from _staged_rows(catalog.folder / "transactions", before)
     yield from _temporary(catalog.folder, ".*.tmp", before)
-    for file in sorted((catalog.folder / "epochs").glob("*.json"))[:-1]:
+    for file in _superseded(Epochs(catalog.root)):
         if _newest(file) < before:
             yield Leftover(OLD_EPOCH, file, _size(file))
 
@@ -119,6 +120,29 @@ def _needed_by_readers(
         except (FreshviewError, KeyError):
             continue  # it has no readable state, and is going to be recomputed anyway
     return versions
+
+
+def _in_epochs(catalog: Catalog, entry: ViewEntry) -> set[int]:
+    """The versions of a view in epochs that are kept however old they are."""
+    epochs = Epochs(catalog.root)
+    kept = [epochs.read(number) for number in _newest_of_each(epochs).values()]
+    return {e.views[entry.name].version for e in kept if e is not None and entry.name in e.views}
+
+
+def _newest_of_each(epochs: Epochs) -> dict[frozenset[str], int]:
+    """The newest epoch of each set of views: the last moment at which these agree."""
+    newest = {}
+    for number in epochs.numbers():
+        epoch = epochs.read(number)
+        if epoch is not None:
+            newest[frozenset(epoch.views)] = number
+    return newest
+
+
+def _superseded(epochs: Epochs) -> list[Path]:
+    """Epochs whose views are together in a newer one."""
+    kept = set(_newest_of_each(epochs).values())
+    return [epochs.file(number) for number in epochs.numbers() if number not in kept]
 
 
 def _old_files(table: Path, hours: float, before: float, needed: set[int]) -> Iterator[Leftover]:
