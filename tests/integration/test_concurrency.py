@@ -366,3 +366,22 @@ def test_views_that_are_refreshed_have_an_epoch_beside_one_that_fails(
     assert after is not None
     assert after > before
     assert warehouse.read("totals", epoch=after).collect()[0]["n"] == 4
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_a_table_put_back_from_a_backup_is_another_one(
+    warehouse: fv.Warehouse, tmp_path: Path, more: int
+) -> None:
+    """Its identity is the same, and its versions come again with other rows."""
+    place = Path(warehouse.parts.sources.path("r"))
+    shutil.copytree(place, tmp_path / "backup")
+    insert(warehouse, 4)
+    insert(warehouse, 5)
+    warehouse.refresh()
+    shutil.rmtree(place)
+    (tmp_path / "backup").rename(place)
+    for value in range(more):
+        insert(warehouse, 100 + value)
+    report = warehouse.refresh()
+    assert report["totals"].reason == "SOURCE_REPLACED"
+    assert_right(warehouse, 1, 2, 3, *(100 + value for value in range(more)))

@@ -76,6 +76,16 @@ def test_a_table_comes_into_being(storage: Storage, path: str) -> None:
         storage.create(path, PLAIN)
 
 
+def test_commits_have_an_identity(storage: Storage, path: str) -> None:
+    storage.create(path, plain((1, "a")))
+    storage.append(path, plain((1, "a")), None)
+    storage.append(path, plain((1, "a")), None)
+    found = [storage.identity(path, version) for version in range(3)]
+    assert all(found)
+    assert len(set(found)) == 3
+    assert found == [storage.identity(path, version) for version in range(3)]
+
+
 def test_every_type_comes_back_as_it_was(storage: Storage, path: str) -> None:
     rows = all_types()
     storage.create(path, rows)

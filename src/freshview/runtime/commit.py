@@ -16,10 +16,21 @@ from freshview.storage.interface import Commit
 
 @dataclass(frozen=True, slots=True)
 class SourceVersion:
-    """A version of a source, and the identity of the table it is a version of."""
+    """A version of a source, and what tells it from others with that number.
+
+    A table that was put back from a backup has the same identity and counts on from there, so the
+    commit has one too; it is empty where the log file of the commit is gone.
+    """
 
     version: int
     table_id: str
+    commit: str = ""
+
+    def is_same(self, other: SourceVersion | None) -> bool:
+        """Whether both are one state of one table, as far as the log can tell."""
+        if other is None or (self.version, self.table_id) != (other.version, other.table_id):
+            return False
+        return not self.commit or not other.commit or self.commit == other.commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +72,14 @@ def consumed_of(version: int, commit: Commit) -> Consumed:
 def stored_versions(vector: Mapping[str, SourceVersion]) -> dict[str, dict[str, object]]:
     """A version vector as JSON."""
     return {
-        name: {"version": source.version, "table": source.table_id}
+        name: {"version": source.version, "table": source.table_id, "commit": source.commit}
         for name, source in vector.items()
     }
 
 
 def parsed_versions(stored: Mapping[str, Any]) -> dict[str, SourceVersion]:
     """A version vector from JSON."""
-    return {name: SourceVersion(held["version"], held["table"]) for name, held in stored.items()}
+    return {
+        name: SourceVersion(held["version"], held["table"], held.get("commit", ""))
+        for name, held in stored.items()
+    }

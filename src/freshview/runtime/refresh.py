@@ -328,7 +328,10 @@ class Refresher:
         """A version of a source, the newest one unless told."""
         if version is None:
             version = self.parts.sources.latest(name)
-        return SourceVersion(version, self.parts.sources.state(name, version).table_id)
+        sources = self.parts.sources
+        return SourceVersion(
+            version, sources.state(name, version).table_id, sources.identity(name, version)
+        )
 
     def _view(self, entry: ViewEntry, policy: Policy, run: Refresh) -> None:
         parts = self.parts
@@ -357,7 +360,7 @@ class Refresher:
             consumed = self.consumed(entry)
         except (NotFresh, HistoryLost, TableMissing):
             return None
-        if {name: run.pinned[name] for name in entry.sources} != consumed.sources:
+        if not all(run.pinned[n].is_same(consumed.sources.get(n)) for n in entry.sources):
             return None
         ms = _since(started)
         return ViewReport(entry.name, UNCHANGED, entry.technique, consumed.version, ms=ms)
@@ -370,7 +373,7 @@ class Refresher:
                 raise
             return self._recreate(entry, policy, run, lost)
         vector = {name: run.pinned[name] for name in entry.sources}
-        _check_not_overtaken(consumed, vector)
+        self._check_not_overtaken(consumed, vector)
         strategy = self.parts.strategy(entry)
         reason = self.reason_for_full(policy, strategy, consumed, vector)
         if reason is None:
@@ -400,7 +403,7 @@ class Refresher:
             return ASKED_FOR_FULL
         for name, source in vector.items():
             before = consumed.sources.get(name)
-            if before is None or before.table_id != source.table_id:
+            if before is None or not self._follows(name, before, source):
                 return Reason(
                     "SOURCE_REPLACED",
                     name,
@@ -408,6 +411,25 @@ class Refresher:
                     "nothing: after this recompute the view is incremental again",
                 )
         return changed_schema(self.parts.sources, strategy, consumed.sources, vector)
+
+    def _follows(self, name: str, before: SourceVersion, now: SourceVersion) -> bool:
+        """Whether a state of a table is part of the history that led to a later one."""
+        if before.table_id != now.table_id or before.version > now.version:
+            return False
+        known = self.parts.sources.identity(name, before.version)
+        return before.is_same(SourceVersion(before.version, now.table_id, known))
+
+    def _check_not_overtaken(self, consumed: Consumed, vector: Mapping[str, SourceVersion]) -> None:
+        """A view that has a later version of a table was refreshed by somebody else meanwhile.
+
+        Unless the table has no such version: then it was put back.
+        """
+        for name, source in vector.items():
+            has = consumed.sources.get(name)
+            if has is None or has.table_id != source.table_id or has.version <= source.version:
+                continue
+            if self.parts.sources.latest(name) >= has.version:
+                raise Overtaken(name)
 
     def _recreate(
         self, entry: ViewEntry, policy: Policy, run: Refresh, lost: FreshviewError
@@ -457,14 +479,6 @@ def _code(error: Exception) -> str:
     if isinstance(error, PySparkException):
         return error.getCondition() or type(error).__name__
     return error.code if isinstance(error, FreshviewError) else type(error).__name__
-
-
-def _check_not_overtaken(consumed: Consumed, vector: Mapping[str, SourceVersion]) -> None:
-    """Versions of a table only grow: a view that has a later one was refreshed by somebody else."""
-    for name, source in vector.items():
-        has = consumed.sources.get(name)
-        if has is not None and has.table_id == source.table_id and has.version > source.version:
-            raise Overtaken(name)
 
 
 def _since(started: float) -> float:

@@ -37,6 +37,10 @@ class Sources:
     def state(self, name: str, version: int) -> TableState:
         return self.tables.state(self.path(name), version)
 
+    def identity(self, name: str, version: int) -> str:
+        """What tells the commit of a version from another one with its number."""
+        return self.tables.identity(self.path(name), version)
+
     def changes(self, name: str, after: int, upto: int, columns: Sequence[str]) -> Rows:
         """The source's delta in these columns, with signed counts."""
         wanted = self._stored(name, upto, columns)

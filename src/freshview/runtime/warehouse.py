@@ -259,7 +259,7 @@ class Warehouse:
             return self.parts.sources.read(name, self.parts.sources.latest(name))
         found = self.parts.epochs.read(epoch)
         pinned = None if found is None else found.get(name)
-        if pinned is None or self._refresher.pinned(name, pinned.version) != pinned:
+        if pinned is None or not self._refresher.pinned(name, pinned.version).is_same(pinned):
             known = ", ".join(map(str, self.parts.epochs.numbers())) or "none"
             raise UnknownEpoch(epoch=epoch, name=name, known=known)
         return self.parts.sources.read(name, pinned.version)

@@ -149,6 +149,10 @@ class Tables:
         """The newest commit of an application, or the one with a number."""
         return self._logged(lambda storage: storage.last_commit(path, application, number))
 
+    def identity(self, path: str, version: int) -> str:
+        """What tells the commit of a version from another one with its number."""
+        return self._logged(lambda storage: storage.identity(path, version))
+
     def _logged(self, ask: Callable[[Storage], Answer]) -> Answer:
         """What the log alone answers: native, unless it cannot even open the table."""
         try:

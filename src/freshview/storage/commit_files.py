@@ -8,6 +8,7 @@ when log cleanup has removed it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -91,9 +92,20 @@ def commits(path: str, store: pafs.FileSystem, after: int, upto: int) -> Iterato
 
 def read_commit(store: pafs.FileSystem, version: int) -> LogCommit:
     """One commit. Raises FileNotFoundError when its file is gone."""
+    return parsed_commit(version, commit_lines(store, version))
+
+
+def commit_lines(store: pafs.FileSystem, version: int) -> list[str]:
+    """The lines of a commit's file. Raises FileNotFoundError when it is gone."""
     with store.open_input_file(f"_delta_log/{version:020}.json") as file:
         # Not splitlines(): it would also split at U+2028 and its like inside a value.
-        return parsed_commit(version, file.read().decode("utf-8").split("\n"))
+        return list(file.read().decode("utf-8").split("\n"))
+
+
+def identity_of(lines: Iterable[str]) -> str:
+    """A short text that only a commit with these lines has."""
+    text = "\n".join(line for line in lines if line.strip())
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def parsed_commit(version: int, lines: Iterable[str]) -> LogCommit:

@@ -220,6 +220,13 @@ class Storage(Protocol):
         """The number of an application's newest commit, which survives any log cleanup."""
         ...
 
+    def identity(self, path: str, version: int) -> str:
+        """What tells the commit of a version from any other, empty when its log file is gone.
+
+        A table that is put back from a copy and written again has the same versions once more.
+        """
+        ...
+
     def last_commit(
         self, path: str, application: str, number: int | None = None
     ) -> tuple[int, Commit] | None:

@@ -223,6 +223,11 @@ class MemoryStorage:
         ]
         return numbers[-1] if numbers else None
 
+    def identity(self, path: str, version: int) -> str:
+        """See `Storage.identity`."""
+        table = self._table(path)
+        return "" if version < table.first else f"{table.identity}-{version}"
+
     def last_commit(
         self, path: str, application: str, number: int | None = None
     ) -> tuple[int, Commit] | None:

@@ -26,9 +26,11 @@ from freshview.errors import (
 from freshview.storage.columns import columns_of, comparable_columns
 from freshview.storage.commit_files import (
     LogCommit,
+    commit_lines,
     commits,
     filesystem,
     find_commit,
+    identity_of,
     lies_outside,
     read_commit,
 )
@@ -302,6 +304,15 @@ class NativeStorage:
         with self._handles.newest(path) as table:
             found: int | None = table.transaction_version(application)
         return found
+
+    def identity(self, path: str, version: int) -> str:
+        """See `Storage.identity`."""
+        with self._handles.newest(path) as table:
+            store = filesystem(path, table)
+        try:
+            return identity_of(commit_lines(store, version))
+        except FileNotFoundError:
+            return ""
 
     def last_commit(
         self, path: str, application: str, number: int | None = None

@@ -36,7 +36,7 @@ from freshview.errors import (
     TooManyRows,
 )
 from freshview.storage.columns import comparable_columns
-from freshview.storage.commit_files import LogCommit, find_commit, parsed_commit
+from freshview.storage.commit_files import LogCommit, find_commit, identity_of, parsed_commit
 from freshview.storage.delta_log import DeltaLogs, Snapshot, files_by_identity
 from freshview.storage.features import CHANGE_DATA_FEED, features_of
 from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_number
@@ -235,6 +235,13 @@ class SparkStorage:
     def number(self, path: str, application: str) -> int | None:
         """See `Storage.number`."""
         return self._newest(path).transaction(application)
+
+    def identity(self, path: str, version: int) -> str:
+        """See `Storage.identity`."""
+        try:
+            return identity_of(self._logs.commit_lines(path, version))
+        except FileNotFoundError:
+            return ""
 
     def last_commit(
         self, path: str, application: str, number: int | None = None
