@@ -290,6 +290,9 @@ def test_both_write_commits_that_the_other_reads(spark: Any, tmp_path: Any) -> N
     with pytest.raises(StaleCommit):
         native.append(path, rows, Commit(app, 2))
     native.append(path, None, Commit(app, 3))
+    assert [theirs.identity(path, n) for n in range(3)] == [
+        native.identity(path, n) for n in range(3)
+    ]
     assert (theirs.number(path, app), native.number(path, app)) == (3, 3)
     for setting in ("write.txnAppId", "write.txnVersion", "commitInfo.userMetadata"):
         assert spark.conf.get(f"spark.databricks.delta.{setting}", None) is None
