@@ -31,8 +31,6 @@ POINTS = (
     "transaction.before_write",
     "transaction.table_written",
     "transaction.complete",
-    "transaction.undoing",
-    "transaction.restored",
 )
 
 _handler: Callable[[str], None] | None = None

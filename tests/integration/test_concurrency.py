@@ -21,7 +21,14 @@ from pyspark.sql import SparkSession
 
 import freshview as fv
 from freshview import faults
-from freshview.errors import InvalidChanges, NameTaken, TableMissing, UnknownEpoch, UnknownName
+from freshview.errors import (
+    InvalidChanges,
+    NameTaken,
+    TableMissing,
+    TransactionUnfinished,
+    UnknownEpoch,
+    UnknownName,
+)
 from freshview.runtime import lease
 from freshview.runtime.report import UNCHANGED
 from soak.attached import environment
@@ -225,30 +232,62 @@ def test_a_view_is_not_made_over_one_that_goes_meanwhile(
     assert len(list((warehouse.root / "views").iterdir())) == 1
 
 
-@pytest.mark.parametrize("point", ["transaction.undoing", "transaction.restored"])
-def test_a_transaction_is_taken_back_by_whoever_comes_next(
-    warehouse: fv.Warehouse, spark: SparkSession, point: str
+def test_what_a_table_refuses_is_found_before_anything_is_written(
+    warehouse: fv.Warehouse, spark: SparkSession
 ) -> None:
-    """It is refused by its second table, and its process dies while it restores the first."""
+    """And so an outside writer, whatever it does meanwhile, loses nothing."""
+    place = constrained(warehouse, spark)
+    before = warehouse.parts.sources.latest("r")
+    with pytest.raises(InvalidChanges) as caught:
+        warehouse.apply(changes_to_both(-1))
+    assert "positive" in str(caught.value).lower()
+    assert warehouse.parts.sources.latest("r") == before
+    assert not list((warehouse.root / "_freshview" / "transactions").glob("*.*"))
+    assert warehouse.apply(changes_to_both(7)) == {"r": before + 1, "s": 2}
+    assert spark.read.format("delta").load(place).count() == 2
+
+
+def constrained(warehouse: fv.Warehouse, spark: SparkSession) -> str:
     warehouse.create_table("s", pa.table({"id": [1]}))
     path = warehouse.parts.sources.path("s")
     spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT positive CHECK (id > 0)")
-    changes = {
-        "r": fv.TableChanges(insert=some(4)),
-        "s": fv.TableChanges(insert=pa.table({"id": [-1]})),
+    return path
+
+
+def changes_to_both(number: int) -> dict[str, fv.TableChanges]:
+    return {
+        "r": fv.TableChanges(insert=some(abs(number))),
+        "s": fv.TableChanges(insert=pa.table({"id": [number]})),
     }
 
-    def die() -> None:
-        raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), happening(point, die):
-        warehouse.apply(changes)
+def test_a_transaction_that_cannot_be_completed_stops_only_its_own_tables(
+    warehouse: fv.Warehouse, spark: SparkSession
+) -> None:
+    """A rule that came after the trial: the transaction waits, and everybody else goes on."""
+    warehouse.create_table("other", some(1))
+    warehouse.create_view("others", "SELECT sum(v) AS v FROM other", policy="INCREMENTAL")
+    warehouse.create_table("s", pa.table({"id": [1]}))
+    path = warehouse.parts.sources.path("s")
+    rule = f"ALTER TABLE delta.`{path}` ADD CONSTRAINT positive CHECK (id > 0)"
+    with (
+        pytest.raises(TransactionUnfinished),
+        happening("transaction.intended", lambda: spark.sql(rule)),
+    ):
+        warehouse.apply(changes_to_both(-4))
     again = fv.open(warehouse.root, spark)
-    assert again.table("r").count() == 3
-    assert not list((again.root / "_freshview" / "transactions").glob("*.*"))
-    insert(again, 5)
+    again.apply({"other": fv.TableChanges(insert=some(2))})
+    with pytest.raises(TransactionUnfinished):
+        again.apply({"r": fv.TableChanges(insert=some(9))})
+    with pytest.raises(TransactionUnfinished) as caught:
+        again.refresh()
+    assert "Views that read it keep their state: above." in caught.value.__notes__
+    assert rows(again, "others") == [(Decimal(3),)]
+    assert rows(again, "totals") == [("a", 3, Decimal(6))]
+    spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT positive")
     again.refresh()
-    assert_right(again, 1, 2, 3, 5)
+    assert_right(again, 1, 2, 3, 4)
+    assert again.table("s").count() == 2
 
 
 def test_a_table_that_is_gone_stops_only_its_readers(

@@ -66,15 +66,8 @@ KILLS = [
 milliseconds after the first time, in the middle of the write that follows."""
 
 
-ELSEWHERE = {
-    "catalog.before_upgrade",
-    "catalog.upgrading",
-    "create_table.written",
-    "transaction.undoing",
-    "transaction.restored",
-}
-"""Points that tests/runtime/test_catalog.py, tests/integration/test_concurrency.py and the end of
-this file drive."""
+ELSEWHERE = {"catalog.before_upgrade", "catalog.upgrading", "create_table.written"}
+"""Points that tests/runtime/test_catalog.py and the end of this file drive."""
 
 
 def test_every_point_is_driven() -> None:

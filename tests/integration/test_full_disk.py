@@ -147,26 +147,20 @@ def test_changes_that_cannot_be_staged_or_written(shop: fv.Warehouse) -> None:
     assert shop.apply(changes) == {"t": before + 1}
 
 
-def test_a_transaction_that_is_written_in_part_is_taken_back(shop: fv.Warehouse) -> None:
-    """Its first commit is there, and neither the second nor a way back can be written."""
+def test_a_transaction_that_is_written_in_part_is_completed(shop: fv.Warehouse) -> None:
+    """Its first commit is there, and there is no room for the second."""
     changes = {"t": fv.TableChanges(update=[{"k": 1, "text": "c"}], insert=[{"k": 6}], key=["k"])}
-    before, held = version(shop, "t"), rows_of(shop)
-    with (
-        pytest.raises(FreshviewError) as caught,
-        room(0, java(shop.spark)),
-        room_after("transaction.table_written"),
-    ):
+    before = version(shop, "t")
+    with pytest.raises(FreshviewError) as caught, room_after("transaction.table_written"):
         shop.apply(changes)
     assert caught.value.code == "TRANSACTION_UNFINISHED", caught.value
     assert REASON in caught.value.parameters["reason"]
     assert version(shop, "t") == before + 1
     shop.refresh()
     assert version(shop, "t") == before + 2
-    assert rows_of(shop) == held
+    assert {(1, "c"), (6, None)} <= set(rows_of(shop))
     assert not list((shop.root / "_freshview" / "transactions").glob("*.*"))
     assert shop.check("counted").ok
-    shop.apply(changes)
-    assert rows_of(shop) != held
 
 
 def rows_of(shop: fv.Warehouse) -> list[tuple[object, ...]]:

@@ -317,7 +317,10 @@ class TransactionUnfinished(FreshviewError):
     code = "TRANSACTION_UNFINISHED"
     what_template = "a transaction over {tables} is written in part."
     why_template = "{reason}"
-    do_template = "mend what the reason names; the next refresh {ends} first, by {file}"
+    do_template = (
+        "mend what the reason names; the next refresh completes it first, by {file}. Until then "
+        "views of these tables, and no others, stand still"
+    )
 
 
 @final

@@ -65,8 +65,8 @@ class Refresh:
     pinned: dict[str, SourceVersion]
     after: int = 0
     """The newest epoch from before the versions were pinned."""
-    missing: dict[str, TableMissing] = field(default_factory=dict)
-    """Tables that are not where they were."""
+    missing: dict[str, FreshviewError] = field(default_factory=dict)
+    """Tables that are not where they were, or have half of a transaction."""
     handed: dict[str, Handover] = field(default_factory=dict)
     reports: list[ViewReport] = field(default_factory=list)
     source_rows: dict[str, int] = field(default_factory=dict)
@@ -313,7 +313,11 @@ class Refresher:
         after = self.parts.epochs.last_number()
         run = Refresh({}, after)
         with self.parts.transactions.whole() as held:
+            unfinished = self.parts.transactions.unfinished
             for name in names:
+                if self.parts.sources.path(name) in unfinished:
+                    run.missing[name] = unfinished[self.parts.sources.path(name)]
+                    continue
                 try:
                     run.pinned[name] = self.pinned(name)
                 except TableMissing as missing:

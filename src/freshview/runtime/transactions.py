@@ -6,8 +6,10 @@ identity and the next number of the table. Whoever finds an intent writes the pa
 has, and removes it, before pinning versions; so a refresh never sees half a transaction, and of two
 who complete it at once the number lets one through. [B07] Definition 1.15.
 
-A transaction that a table refuses is taken back: its intent becomes an undo, and tables that have
-parts of it are restored, by the next one who comes if need be.
+From its intent on a transaction is only ever completed. So what a table would refuse by a rule of its
+own, such as a CHECK constraint, is found before: the parts are tried on a shallow clone of the table.
+If something else stops it, such as a full disk, the next one who comes goes on with it, and until then
+only its own tables stand still.
 
 The identity is the fence of the lease under which the transaction was made, so that a process that
 wakes up late touches only what is its own.
@@ -16,7 +18,7 @@ wakes up late touches only what is its own.
 from __future__ import annotations
 
 import json
-from collections import Counter
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,17 +43,17 @@ from freshview.faults import point
 from freshview.runtime.file_writes import link_whole, writing
 from freshview.runtime.lease import Lease, lease
 from freshview.runtime.retries import attempts
-from freshview.storage import spark_changes
 from freshview.storage.choose import Tables
-from freshview.storage.consolidate import consolidated, duplicate_count
-from freshview.storage.interface import Commit, Rows
+from freshview.storage.consolidate import duplicate_count
+from freshview.storage.interface import Commit
+from freshview.storage.native_rules import RULES
 
 APPLICATION = "freshview:apply"
 Step = Mapping[str, Any]
 NEVER = "[]"
 WAIT_S = 600.0
 """As long as a large transaction may take."""
-_INTENT, _UNDO = ".intent.json", ".undo.json"
+_INTENT = ".intent.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +77,16 @@ class Transactions:
         self._folder = root / "_freshview" / "transactions"
         self._tables = tables
         self._path = path
+        self.unfinished: dict[str, TransactionUnfinished] = {}
+        """The tables, by path, of transactions that cannot be completed now; while `whole` is held."""
 
     def apply(self, changes: Mapping[str, TableChanges]) -> dict[str, int]:
         """Change the tables together; returns the version of each."""
         checked = {name: self._checked(name, change) for name, change in changes.items()}
         with self.whole() as held:
+            for name in changes:
+                if self._path(name) in self.unfinished:
+                    raise self.unfinished[self._path(name)]
             identity, intent, lost = _identity(held.fence), self._intent(held.fence), False
             try:
                 steps = [
@@ -88,6 +95,7 @@ class Transactions:
                     for step in self._staged(identity, name, tuple(changes[name].key), rows)
                 ]
                 point("transaction.staged")
+                self._try(steps)
                 _intend(held, intent, steps)
             except Exception:
                 for staged in self._folder.glob(f"{identity}.*.parquet"):
@@ -99,9 +107,9 @@ class Transactions:
             except Exception as error:
                 lost = held.is_lost() or not intent.exists()
                 if not lost:
-                    self._take_back(intent, steps, error)
+                    self._give_up(intent, steps, error)
         if lost:
-            # Whoever has the lease now completes the transaction: it was not ours to take back.
+            # Whoever has the lease now completes the transaction: it was not ours to give up.
             self.recover()
         return {name: self._tables.latest(self._path(name)) for name in changes}
 
@@ -113,11 +121,12 @@ class Transactions:
 
     @contextmanager
     def whole(self, wait_s: float = WAIT_S) -> Iterator[Lease]:
-        """While this is held, no transaction is half done."""
+        """While this is held, no transaction is half done, except those that are `unfinished`."""
         with lease(self._folder / "lease", wait_s=wait_s) as held:
             for sleeper in held.sleepers():
                 link_whole(self._intent(sleeper), NEVER)
                 held.forget(sleeper)
+            self.unfinished = {}
             for intent in self._intents():
                 self._recover(intent)
             yield held
@@ -130,9 +139,9 @@ class Transactions:
         return self._folder / f"{_identity(fence)}{_INTENT}"
 
     def _intents(self) -> list[Path]:
-        """Those that are to be completed or taken back."""
-        found = [file for end in (_INTENT, _UNDO) for file in self._folder.glob(f"*{end}")]
-        return sorted(file for file in found if _size(file) != len(NEVER))
+        """Those that are to be completed."""
+        found = sorted(self._folder.glob(f"*{_INTENT}"))
+        return [file for file in found if _size(file) != len(NEVER)]
 
     def _checked(self, name: str, change: TableChanges) -> dict[str, pa.Table]:
         """The rows of each kind of change in the table's types, or an error before any write."""
@@ -159,7 +168,7 @@ class Transactions:
     ) -> Iterator[dict[str, Any]]:
         """The commits of one table, their rows on disk: those by key first, then insertions."""
         path = self._path(name)
-        after, before = self._number(path), self._tables.latest(path)
+        after = self._number(path)
         files = {kind: f"{identity}.{name}.{kind}.parquet" for kind in rows}
         for kind, some in rows.items():
             with writing(self._folder / files[kind]):
@@ -173,7 +182,6 @@ class Transactions:
                     "part": part,
                     "path": path,
                     "after": after,
-                    "before": before,
                     "key": key,
                     "files": present,
                 }
@@ -192,56 +200,51 @@ class Transactions:
             for file in step["files"].values():
                 (self._folder / file).unlink(missing_ok=True)
 
-    def _recover(self, file: Path) -> None:
-        """End a transaction that was interrupted: complete it, or go on taking it back."""
+    def _recover(self, intent: Path) -> None:
+        """Complete a transaction that was interrupted, or note that it cannot be."""
         try:
-            steps = _read(file)
+            steps = _read(intent)
         except FileNotFoundError:
-            return  # its own process, thought to be dead, has just ended it
-        undoing = file.name.endswith(_UNDO)
+            return  # its own process, thought to be dead, has just completed it
         try:
-            (self._undo if undoing else self._complete)(file, steps)
+            self._complete(intent, steps)
         except Exception as error:
-            if file.exists():
-                raise _unfinished(steps, first_line(error), file) from error
+            if intent.exists():
+                problem = _unfinished(steps, first_line(error), intent)
+                self.unfinished |= {step["path"]: problem for step in steps}
 
-    def _take_back(self, intent: Path, steps: Sequence[Step], error: Exception) -> NoReturn:
-        """End a transaction that a table refuses, such as by a CHECK constraint.
-
-        Tables that were written already are restored, which the views see as no change. If somebody
-        else has written to one meanwhile, the intent stays and nothing is taken back.
-        """
-        if any(latest != upto for _, _, upto, latest in self._written(steps)):
+    def _give_up(self, intent: Path, steps: Sequence[Step], error: Exception) -> NoReturn:
+        """End a transaction that a table refuses, if nothing of it is written; else it stays."""
+        if any(self._is_written(step) for step in steps):
             raise _unfinished(steps, first_line(error), intent) from error
-        undo = intent.with_name(intent.name.replace(_INTENT, _UNDO))
-        intent.replace(undo)
-        point("transaction.undoing")
-        try:
-            self._undo(undo, steps)
-        except Exception as problem:
-            raise _unfinished(steps, first_line(problem), undo) from error
+        self._forget(intent, steps)
         if isinstance(error, WriteFailed):
             raise error
         names = ", ".join(dict.fromkeys(step["table"] for step in steps))
         raise InvalidChanges(table=names, reason=first_line(error)) from error
 
-    def _undo(self, undo: Path, steps: Sequence[Step]) -> None:
-        """Restore the tables that were written and are not restored yet, then forget it all."""
-        for path, before, upto, latest in self._written(steps):
-            if latest == upto:
-                self._tables.spark.restore(path, before)
-                point("transaction.restored")
-            elif not _is_nothing(self._tables.changes(path, before, upto + 1)[0]):
-                raise ConcurrentWrite(path=path, reason="it was written before it was restored")
-        self._forget(undo, steps)
+    def _try(self, steps: Sequence[Step]) -> None:
+        """Write the parts of tables that have rules of their own to clones of these first.
 
-    def _written(self, steps: Sequence[Step]) -> list[tuple[str, int, int, int]]:
-        """The tables that have parts of a transaction, with versions: before it, with it, latest."""
-        parts = Counter((s["path"], s["before"]) for s in steps if self._is_written(s))
-        return [
-            (path, before, before + count, self._tables.latest(path))
-            for (path, before), count in parts.items()
-        ]
+        A transaction of one part needs no trial: refused, it leaves nothing.
+        """
+        if len(steps) == 1:
+            return
+        for path in dict.fromkeys(step["path"] for step in steps):
+            if not self._tables.state(path).features & RULES:
+                continue
+            parts = [step for step in steps if step["path"] == path]
+            trial = self._folder / f"{parts[0]['transaction']}.{parts[0]['table']}.trial"
+            try:
+                self._tables.spark.clone(path, str(trial))
+                for part in parts:
+                    self._write_to(str(trial), part, None)
+            except WriteFailed:
+                raise
+            except Exception as error:
+                raise InvalidChanges(table=parts[0]["table"], reason=first_line(error)) from error
+            finally:
+                shutil.rmtree(trial, ignore_errors=True)
 
     def _is_written(self, step: Step, upto: int | None = None) -> bool:
         """Whether one of the table's commits since the transaction began is this part of it."""
@@ -276,23 +279,23 @@ class Transactions:
                 return
 
     def _write_after(self, step: Step, number: int) -> None:
-        path, key = step["path"], step["key"]
+        self._write_to(step["path"], step, Commit(APPLICATION, number + 1, _mark(step)))
+
+    def _write_to(self, path: str, step: Step, commit: Commit | None) -> None:
         rows = {kind: pq.read_table(self._folder / file) for kind, file in step["files"].items()}
-        commit = Commit(APPLICATION, number + 1, _mark(step))
         if "insert" in rows:
             self._tables.append(path, rows["insert"], commit)
             return
         schema = self._tables.state(path).arrow_schema
-        keys = pa.schema([schema.field(column) for column in key])
-        updates = rows.get("update", schema.empty_table())
-        self._tables.apply(path, key, updates, rows.get("delete", keys.empty_table()), commit)
-
-
-def _is_nothing(changes: Rows) -> bool:
-    """Whether changes cancel each other out."""
-    if isinstance(changes, pa.Table):
-        return bool(consolidated(changes).num_rows == 0)
-    return spark_changes.consolidated(changes).isEmpty()
+        keys = pa.schema([schema.field(column) for column in step["key"]])
+        updates, deletes = rows.get("update"), rows.get("delete")
+        self._tables.apply(
+            path,
+            step["key"],
+            schema.empty_table() if updates is None else updates,
+            keys.empty_table() if deletes is None else deletes,
+            commit,
+        )
 
 
 def _size(file: Path) -> int:
@@ -318,9 +321,7 @@ def _read(intent: Path) -> list[Step]:
     """The steps of an intent. Raises FileNotFoundError when somebody has completed it."""
     try:
         steps = json.loads(intent.read_text(encoding="utf-8"))
-        complete = all(
-            {"table", "path", "part", "after", "before", "key", "files"} <= {*s} for s in steps
-        )
+        complete = all({"table", "path", "part", "after", "key", "files"} <= {*s} for s in steps)
     except (ValueError, TypeError) as problem:
         raise WarehouseCorrupt(file=str(intent), reason=str(problem)) from problem
     if not complete:
@@ -339,8 +340,7 @@ def _mark(step: Step) -> dict[str, object]:
 
 def _unfinished(steps: Sequence[Step], reason: str, file: Path) -> TransactionUnfinished:
     tables = ", ".join(dict.fromkeys(step["table"] for step in steps))
-    ends = "takes it back" if file.name.endswith(_UNDO) else "completes it"
-    return TransactionUnfinished(tables=tables, reason=reason, file=str(file), ends=ends)
+    return TransactionUnfinished(tables=tables, reason=reason, file=str(file))
 
 
 def _check_keys(table: str, key: Sequence[str], changes: Sequence[pa.Table]) -> None:

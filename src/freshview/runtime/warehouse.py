@@ -20,7 +20,6 @@ from freshview.errors import (
     InvalidChanges,
     InvalidPath,
     TableMissing,
-    TransactionUnfinished,
     UnknownEpoch,
 )
 from freshview.faults import point
@@ -432,6 +431,6 @@ def open_warehouse(
     if create:
         Catalog.create(Path(path).absolute())
     warehouse = Warehouse(path, spark)
-    with suppress(TransactionUnfinished, Busy):
+    with suppress(Busy):
         warehouse.parts.transactions.recover(wait_s=0)
     return warehouse

@@ -96,7 +96,7 @@ def serves(state: TableState, operation: Operation) -> str | None:
 
 
 class Wide(Storage, Protocol):
-    """The storage for what is large: it can also go back, and read files that it is given."""
+    """The storage for what is large: it can also clone, and read files that it is given."""
 
     def read_files(
         self, state: TableState, files: Sequence[str], columns: Sequence[str] | None = None
@@ -104,8 +104,8 @@ class Wide(Storage, Protocol):
         """All rows of a version, lazily, from the files that hold them as they stand."""
         ...
 
-    def restore(self, path: str, version: int) -> None:
-        """Make an earlier version the newest again, as one commit."""
+    def clone(self, path: str, target: str) -> None:
+        """A table of its own with the rows and rules of another, without copying the rows."""
         ...
 
 

@@ -378,9 +378,12 @@ class SparkStorage:
             sides.append(self._feed_like(rows, names, sign))
         return consolidated(sides[0].unionByName(sides[1]))
 
-    def restore(self, path: str, version: int) -> None:
-        """See `Wide.restore`."""
-        DeltaTable.forPath(self._spark, path).restoreToVersion(version)
+    def clone(self, path: str, target: str) -> None:
+        """See `Wide.clone`."""
+        with _failed_writes(target):
+            self._spark.sql(
+                f"CREATE TABLE delta.{quoted(target)} SHALLOW CLONE delta.{quoted(path)}"
+            )
 
     def _schema(self, path: str) -> StructType:
         return StructType.fromJson(_json(self._newest(path).metadata.schemaString()))
