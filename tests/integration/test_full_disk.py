@@ -136,13 +136,7 @@ def test_changes_that_cannot_be_staged_or_written(shop: fv.Warehouse) -> None:
         with room_after("transaction.staged"):
             shop.apply(changes)
 
-    refused(shop.root, "WRITE_FAILED", apply_once_staged, ".intent.json", REASON)
-
-    def apply_once_intended() -> None:
-        with room_after("transaction.intended"):
-            shop.apply(changes)
-
-    refused(shop.root, "WRITE_FAILED", apply_once_intended, str(shop.root / "tables/t"), REASON)
+    refused(shop.root, "WRITE_FAILED", apply_once_staged, str(shop.root / "tables/t"), REASON)
     before = version(shop, "t")
     assert shop.apply(changes) == {"t": before + 1}
 
@@ -161,6 +155,18 @@ def test_a_transaction_that_is_written_in_part_is_completed(shop: fv.Warehouse) 
     assert {(1, "c"), (6, None)} <= set(rows_of(shop))
     assert not list((shop.root / "_freshview" / "transactions").glob("*.*"))
     assert shop.check("counted").ok
+
+
+def test_a_transaction_that_cannot_be_intended_does_not_happen(shop: fv.Warehouse) -> None:
+    changes = {"t": fv.TableChanges(update=[{"k": 1, "text": "c"}], insert=[{"k": 6}], key=["k"])}
+
+    def apply_once_staged() -> None:
+        with room_after("transaction.staged"):
+            shop.apply(changes)
+
+    refused(shop.root, "WRITE_FAILED", apply_once_staged, ".intent.json", REASON)
+    before = version(shop, "t")
+    assert shop.apply(changes) == {"t": before + 2}
 
 
 def rows_of(shop: fv.Warehouse) -> list[tuple[object, ...]]:

@@ -152,7 +152,10 @@ def test_rows_of_transactions_that_never_happened(catalog: Catalog, tmp_path: Pa
     for name in ("1.r.insert.parquet", "2.r.insert.parquet", "2.intent.json", "3.r.insert.parquet"):
         age(write(folder / name))
     os.utime(folder / "3.r.insert.parquet")
-    assert found(catalog) == {(STAGED_ROWS, "_freshview/transactions/1.r.insert.parquet")}
+    write(folder / "1.r.trial" / "_delta_log" / "0.json")
+    age(folder / "1.r.trial")
+    names = {"1.r.insert.parquet", "1.r.trial"}
+    assert found(catalog) == {(STAGED_ROWS, f"_freshview/transactions/{name}") for name in names}
     with lease(folder / "lease"):
         assert found(catalog) == set()
 

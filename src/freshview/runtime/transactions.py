@@ -1,13 +1,14 @@
 """Changes to several tables as one transaction, over a format that commits one table at a time.
 
-The rows are staged first, then an intent file names every table and its part: from that moment
-the transaction happens. Each part is then written by a commit that carries the transaction's
-identity and the next number of the table. Whoever finds an intent writes the parts that no commit
-has, and removes it, before pinning versions; so a refresh never sees half a transaction, and of two
-who complete it at once the number lets one through. [B07] Definition 1.15.
+One commit is a transaction by itself. For more of them the rows are staged first, then an intent file
+names every table and its part: from that moment the transaction happens. Each part is then written by
+a commit that carries the transaction's identity and the next number of the table. Whoever finds an
+intent writes the parts that no commit has, and removes it, before pinning versions; so a refresh never
+sees half a transaction, and of two who complete it at once the number lets one through. [B07]
+Definition 1.15.
 
 From its intent on a transaction is only ever completed. So what a table would refuse by a rule of its
-own, such as a CHECK constraint, is found before: the parts are tried on a shallow clone of the table.
+own, such as a CHECK constraint, is found before: such parts are tried on a shallow clone of the table.
 If something else stops it, such as a full disk, the next one who comes goes on with it, and until then
 only its own tables stand still.
 
@@ -23,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -32,11 +33,11 @@ from pyspark.sql import DataFrame
 
 from freshview.errors import (
     ConcurrentWrite,
+    FreshviewError,
     InvalidChanges,
     StaleCommit,
     TransactionUnfinished,
     WarehouseCorrupt,
-    WriteFailed,
     first_line,
 )
 from freshview.faults import point
@@ -87,7 +88,7 @@ class Transactions:
             for name in changes:
                 if self._path(name) in self.unfinished:
                     raise self.unfinished[self._path(name)]
-            identity, intent, lost = _identity(held.fence), self._intent(held.fence), False
+            identity, lost = _identity(held.fence), False
             try:
                 steps = [
                     step
@@ -95,23 +96,32 @@ class Transactions:
                     for step in self._staged(identity, name, tuple(changes[name].key), rows)
                 ]
                 point("transaction.staged")
-                self._try(steps)
-                _intend(held, intent, steps)
-            except Exception:
-                for staged in self._folder.glob(f"{identity}.*.parquet"):
-                    staged.unlink(missing_ok=True)
-                raise
-            point("transaction.intended")
-            try:
-                self._complete(intent, steps)
-            except Exception as error:
-                lost = held.is_lost() or not intent.exists()
-                if not lost:
-                    self._give_up(intent, steps, error)
+                if len(steps) == 1:
+                    self._write_alone(steps[0])
+                else:
+                    self._try(steps)
+                    _intend(held, self._intent(held.fence), steps)
+            finally:
+                if self._intent(held.fence) not in self._intents():
+                    self._unstage(identity)
+            if len(steps) > 1:
+                lost = self._happen(held, steps)
         if lost:
-            # Whoever has the lease now completes the transaction: it was not ours to give up.
+            # Whoever has the lease now completes the transaction.
             self.recover()
         return {name: self._tables.latest(self._path(name)) for name in changes}
+
+    def _happen(self, held: Lease, steps: Sequence[Step]) -> bool:
+        """Complete the transaction that has just been intended; True if the lease is lost."""
+        intent = self._intent(held.fence)
+        point("transaction.intended")
+        try:
+            self._complete(intent, steps)
+        except Exception as error:
+            if held.is_lost() or not intent.exists():
+                return True
+            raise _unfinished(steps, first_line(error), intent) from error
+        return False
 
     def recover(self, wait_s: float = WAIT_S) -> None:
         """Complete what interrupted processes have begun."""
@@ -191,14 +201,13 @@ class Transactions:
         for step in steps:
             self._write(step)
             point("transaction.table_written")
-        self._forget(intent, steps)
+        intent.unlink(missing_ok=True)
+        self._unstage(intent.name.split(".")[0])
         point("transaction.complete")
 
-    def _forget(self, intent: Path, steps: Sequence[Step]) -> None:
-        intent.unlink(missing_ok=True)
-        for step in steps:
-            for file in step["files"].values():
-                (self._folder / file).unlink(missing_ok=True)
+    def _unstage(self, identity: str) -> None:
+        for staged in self._folder.glob(f"{identity}.*.parquet"):
+            staged.unlink(missing_ok=True)
 
     def _recover(self, intent: Path) -> None:
         """Complete a transaction that was interrupted, or note that it cannot be."""
@@ -213,36 +222,23 @@ class Transactions:
                 problem = _unfinished(steps, first_line(error), intent)
                 self.unfinished |= {step["path"]: problem for step in steps}
 
-    def _give_up(self, intent: Path, steps: Sequence[Step], error: Exception) -> NoReturn:
-        """End a transaction that a table refuses, if nothing of it is written; else it stays."""
-        if any(self._is_written(step) for step in steps):
-            raise _unfinished(steps, first_line(error), intent) from error
-        self._forget(intent, steps)
-        if isinstance(error, WriteFailed):
-            raise error
-        names = ", ".join(dict.fromkeys(step["table"] for step in steps))
-        raise InvalidChanges(table=names, reason=first_line(error)) from error
+    def _write_alone(self, step: Step) -> None:
+        """A transaction of one commit needs no intent and no trial: refused, it leaves nothing."""
+        with _refusals(step["table"]):
+            self._write(step)
 
     def _try(self, steps: Sequence[Step]) -> None:
-        """Write the parts of tables that have rules of their own to clones of these first.
-
-        A transaction of one part needs no trial: refused, it leaves nothing.
-        """
-        if len(steps) == 1:
-            return
+        """Write the parts of tables that have rules of their own to clones of these first."""
         for path in dict.fromkeys(step["path"] for step in steps):
             if not self._tables.state(path).features & RULES:
                 continue
             parts = [step for step in steps if step["path"] == path]
             trial = self._folder / f"{parts[0]['transaction']}.{parts[0]['table']}.trial"
             try:
-                self._tables.spark.clone(path, str(trial))
-                for part in parts:
-                    self._write_to(str(trial), part, None)
-            except WriteFailed:
-                raise
-            except Exception as error:
-                raise InvalidChanges(table=parts[0]["table"], reason=first_line(error)) from error
+                with _refusals(parts[0]["table"]):
+                    self._tables.spark.clone(path, str(trial))
+                    for part in parts:
+                        self._write_to(str(trial), part, None)
             finally:
                 shutil.rmtree(trial, ignore_errors=True)
 
@@ -296,6 +292,17 @@ class Transactions:
             keys.empty_table() if deletes is None else deletes,
             commit,
         )
+
+
+@contextmanager
+def _refusals(table: str) -> Iterator[None]:
+    """What a table refuses in the block as an error in the changes."""
+    try:
+        yield
+    except FreshviewError:
+        raise
+    except Exception as error:
+        raise InvalidChanges(table=table, reason=first_line(error)) from error
 
 
 def _size(file: Path) -> int:

@@ -179,7 +179,7 @@ def _staged_rows(folder: Path, before: float) -> Iterator[Leftover]:
         # An intent that says never (`transactions.py`) names no rows.
         intents = [file for file in folder.glob("*.intent.json") if _size(file) != len(NEVER)]
         intended = {file.name.split(".")[0] for file in intents}
-        for file in sorted(folder.glob("*.parquet")):
+        for file in sorted([*folder.glob("*.parquet"), *folder.glob("*.trial")]):
             if free and file.name.split(".")[0] not in intended and _newest(file) < before:
                 yield Leftover(STAGED_ROWS, file, _size(file))
 
