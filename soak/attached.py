@@ -12,6 +12,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from freshview.runtime.session import spark_session
+
 
 def attached_session() -> SparkSession:
     """A session of the JVM whose gateway is named in the environment."""
@@ -22,6 +24,16 @@ def attached_session() -> SparkSession:
     )
     context = SparkContext(gateway=gateway, jsc=java, conf=SparkConf(_jconf=java.getConf()))
     return SparkSession(context).newSession()
+
+
+def shared_session(app_name: str) -> SparkSession:
+    """The Spark that such processes share, in a JVM of this process."""
+    return spark_session(
+        master="local[2]",
+        memory="3g",
+        app_name=app_name,
+        extra={"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"},
+    )
 
 
 def environment(spark: SparkSession) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """A checker apart from the engine: every committed version of every view against plain Spark.
 
 It knows the files of a warehouse and none of freshview's code. A view's definition is run by Spark
-over the versions that a commit names, read by Delta's time travel, and compared with what that
-commit left in the view's table, as bags and both ways. Then the bookkeeping: numbers rise one by
+over the versions that a commit names, read by Spark from the files that the log lists or by Delta's
+time travel, and compared with what that commit left in the view's table, as bags and both ways. Then the bookkeeping: numbers rise one by
 one, no data changes without named versions, the versions that one view and one epoch rest on agree.
 """
 

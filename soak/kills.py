@@ -24,10 +24,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from freshview import faults
-from freshview.runtime.session import spark_session
 from freshview.runtime.transactions import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
-from soak.attached import attached_session, environment
+from soak.attached import attached_session, environment, shared_session
 from soak.bank import ENTRIES, OWNERS, TOTAL, VISITS, prepare
 from soak.checker import Checker, Finding
 from soak.dying import stopping_at
@@ -127,12 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         faults.install(stopping_at(place))
         act(warehouse, action)
         return 0
-    spark = spark_session(
-        master="local[2]",
-        memory="2g",
-        app_name="freshview-kills",
-        extra={"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"},
-    )
+    spark = shared_session("freshview-kills")
     root = Path(tempfile.mkdtemp(prefix="freshview-kills-"))
     prepare(open_warehouse(root, spark))
     killed: Counter[str] = Counter()

@@ -25,9 +25,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from freshview.faults import POINTS
-from freshview.runtime.session import spark_session
 from freshview.runtime.warehouse import open_warehouse
-from soak.attached import environment
+from soak.attached import environment, shared_session
 from soak.bank import VIEWS, prepare
 from soak.checker import Checker, Finding
 
@@ -183,12 +182,7 @@ def unkept(folder: Path, spark: SparkSession) -> list[Finding]:
 
 def soak(folder: Path, options: argparse.Namespace) -> tuple[dict[str, Any], list[Finding]]:
     """Prepare, storm, refresh once more, and check everything."""
-    spark = spark_session(
-        master="local[2]",
-        memory="3g",
-        app_name="freshview-soak",
-        extra={"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"},
-    )
+    spark = shared_session("freshview-soak")
     root = folder / "warehouse"
     warehouse = open_warehouse(root, spark)
     prepare(warehouse)

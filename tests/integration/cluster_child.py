@@ -23,9 +23,9 @@ from freshview.planner.plan import Limits
 from freshview.runtime.session import spark_session
 from freshview.runtime.transactions import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
-from freshview.storage.choose import Limits as StorageLimits
 from tests.integration.random_views import SCHEMAS, random_rows
 from tests.integration.test_crashes import VIEWS, assert_right
+from tests.integration.test_random_views import NOTHING_NATIVE
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a JVM that ends before more compilation pays."""
@@ -34,15 +34,7 @@ LIMIT = 3
 BATCH = 20
 ALL_BY_SPARK = (
     Limits(delta_rows=LIMIT, lookup_rows=0, whole_view_rows=0),
-    StorageLimits(
-        changes_rows=0,
-        changes_bytes=0,
-        lookup_keys=0,
-        lookup_rows=0,
-        read_rows=0,
-        write_rows=0,
-        merge_table_bytes=0,
-    ),
+    NOTHING_NATIVE,
 )
 
 

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 from freshview.runtime.transactions import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from soak.attached import environment
-from tests.integration.random_views import SCHEMAS, random_rows
-from tests.integration.test_crashes import CHILD, VIEWS, assert_right
+from tests.integration.random_views import random_rows
+from tests.integration.test_crashes import CHILD, assert_right, with_views
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -41,13 +41,8 @@ CANCELLED_BY_THEN = ("refresh.pinned", "refresh.stage", "refresh.between_views")
 
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Warehouse:
-    dice = random.Random(4)
-    made = open_warehouse(tmp_path_factory.mktemp("cancel") / "warehouse", spark)
-    for name in SCHEMAS:
-        made.create_table(name, random_rows(name, dice, 30))
-    for name, text in VIEWS.items():
-        made.create_view(name, text, policy="INCREMENTAL")
-    return made
+    folder = tmp_path_factory.mktemp("cancel") / "warehouse"
+    return with_views(folder, spark, random.Random(4))
 
 
 @pytest.fixture(scope="module")

@@ -80,14 +80,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("crashes") / "warehouse"
 
 
-@pytest.fixture(scope="module")
-def prepared(folder: Path, spark: SparkSession) -> random.Random:
-    dice = random.Random(4)
+def with_views(folder: Path, spark: SparkSession, dice: random.Random) -> Warehouse:
+    """A new warehouse with random rows and the views."""
     warehouse = open_warehouse(folder, spark)
     for name in SCHEMAS:
         warehouse.create_table(name, random_rows(name, dice, 30))
     for name, text in VIEWS.items():
         warehouse.create_view(name, text, policy="INCREMENTAL")
+    return warehouse
+
+
+@pytest.fixture(scope="module")
+def prepared(folder: Path, spark: SparkSession) -> random.Random:
+    dice = random.Random(4)
+    with_views(folder, spark, dice)
     return dice
 
 

@@ -17,8 +17,8 @@ from freshview.runtime.transactions import TableChanges
 from freshview.runtime.vacuum import OLD_EPOCH, OLD_FILE, STAGED_ROWS, TEMPORARY, UNFINISHED_VIEW
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from soak.attached import environment
-from tests.integration.random_views import SCHEMAS, random_rows
-from tests.integration.test_crashes import CHILD, VIEWS, assert_right, killed
+from tests.integration.random_views import random_rows
+from tests.integration.test_crashes import CHILD, VIEWS, assert_right, killed, with_views
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -36,13 +36,8 @@ KILLS = {
 
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Warehouse:
-    dice = random.Random(4)
-    made = open_warehouse(tmp_path_factory.mktemp("leftovers") / "warehouse", spark)
-    for name in SCHEMAS:
-        made.create_table(name, random_rows(name, dice, 30))
-    for name, text in VIEWS.items():
-        made.create_view(name, text, policy="INCREMENTAL")
-    return made
+    folder = tmp_path_factory.mktemp("leftovers") / "warehouse"
+    return with_views(folder, spark, random.Random(4))
 
 
 def age(folder: Path) -> None:

@@ -56,8 +56,15 @@ def test_one_that_sleeps_past_its_lease_does_nothing_twice_and_nothing_by_halves
     folder: Path, monkeypatch: pytest.MonkeyPatch, point: str, number: int, outcome: str
 ) -> None:
     monkeypatch.setattr(lease, "EXPIRES_S", EXPIRES_S)
-    child = Path(transaction_child.__file__)
-    command = [sys.executable, str(child), str(folder), point, str(number), str(EXPIRES_S)]
+    command = [
+        sys.executable,
+        "-m",
+        transaction_child.__name__,
+        str(folder),
+        point,
+        str(number),
+        str(EXPIRES_S),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sleeper:
         _, status = os.waitpid(sleeper.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
@@ -124,8 +131,15 @@ def test_one_that_sleeps_is_sealed_also_if_the_first_who_took_over_failed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "EXPIRES_S", EXPIRES_S)
-    child = Path(transaction_child.__file__)
-    command = [sys.executable, str(child), str(folder), "transaction.checked", "1", str(EXPIRES_S)]
+    command = [
+        sys.executable,
+        "-m",
+        transaction_child.__name__,
+        str(folder),
+        "transaction.checked",
+        "1",
+        str(EXPIRES_S),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sleeper:
         _, status = os.waitpid(sleeper.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)

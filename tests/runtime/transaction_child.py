@@ -1,11 +1,10 @@
 """A process without Spark that changes two tables and pauses itself on the way, to be woken later.
 
-``python transaction_child.py FOLDER POINT NUMBER EXPIRES`` prints what came of it.
+``python -m tests.runtime.transaction_child FOLDER POINT NUMBER EXPIRES`` prints what came of it.
 """
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from freshview.runtime import lease
 from freshview.runtime.transactions import TableChanges, Transactions
 from freshview.storage.choose import Tables
 from freshview.storage.native import NativeStorage
+from soak.dying import stopping_at
 
 ROWS = pa.table({"k": [1], "v": ["late"]})
 
@@ -35,15 +35,7 @@ def transactions(folder: Path) -> Transactions:
 def main() -> None:
     folder, point, number, expires = sys.argv[1:]
     lease.EXPIRES_S = float(expires)
-    met = 0
-
-    def pause(name: str) -> None:
-        nonlocal met
-        met += name == point
-        if name == point and met == int(number):
-            os.kill(os.getpid(), signal.SIGSTOP)
-
-    faults.install(pause)
+    faults.install(stopping_at(f"{point}:{number}", signal.SIGSTOP))
     try:
         change = {name: TableChanges(insert=ROWS) for name in ("one", "two")}
         transactions(Path(folder)).apply(change)

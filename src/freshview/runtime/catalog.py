@@ -131,18 +131,13 @@ class Catalog:
         """Read the newest state, if it is not the one that is known."""
         if self._number == 0:
             self._check_marker()
-        numbers = self._states.numbers()
-        while numbers:
-            newest = numbers[-1]
-            if newest == self._number:
-                return
-            text = self._states.read(newest)
-            if text is not None:
-                self._entries = self._parsed(text, self._states.file(newest))
-                self._number = newest
-                return
-            numbers = self._states.numbers()  # others changed it so often that this one is gone
-        self._upgrade()
+        newest = max(self._states.numbers(), default=0)
+        if newest == 0:
+            self._upgrade()
+        elif newest != self._number:
+            text = self._states.read(newest) or ""
+            self._entries = self._parsed(text, self._states.file(newest))
+            self._number = newest
 
     def _upgrade(self) -> None:
         """Make the one file of format 1, or of a warehouse that was just begun, the first state.

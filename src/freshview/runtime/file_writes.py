@@ -25,10 +25,7 @@ def write_atomically(file: Path, text: str) -> None:
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
         with writing(file):
-            with temporary.open("w", encoding="utf-8") as out:
-                out.write(text)
-                out.flush()
-                os.fsync(out.fileno())
+            _write_through(temporary, text)
             temporary.replace(file)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -41,10 +38,7 @@ def link_whole(file: Path, text: str) -> bool:
     try:
         with writing(file):
             file.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("w", encoding="utf-8") as out:
-                out.write(text)
-                out.flush()
-                os.fsync(out.fileno())
+            _write_through(temporary, text)
             try:
                 os.link(temporary, file)
             except FileExistsError:
@@ -52,3 +46,11 @@ def link_whole(file: Path, text: str) -> bool:
             return True
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _write_through(file: Path, text: str) -> None:
+    """Write a file, and return only when it is on disk."""
+    with file.open("w", encoding="utf-8") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
