@@ -236,6 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for finding in findings[:20]:
         print(f"{finding.kind}: {finding.where}: {finding.what}")
     told = f"--minutes {options.minutes} --kills {options.kills} --seed {options.seed}"
+    told += f" --actors {' '.join(options.actors)}"
     print(f"everything is kept in {folder}; the same storm again: python -m soak.run {told}")
     return 1
 

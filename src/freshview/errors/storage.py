@@ -79,6 +79,19 @@ class TooManyBytes(FreshviewError):
 
 
 @final
+class ForkedProcess(FreshviewError):
+    """Tables are used in a process that was forked from one that has used them."""
+
+    code = "FORKED_PROCESS"
+    what_template = "process {process} was forked from {parent}, which has used Delta tables."
+    why_template = "the native Delta library has threads, and a fork does not copy them"
+    do_template = (
+        "start processes with multiprocessing.get_context('spawn'), or fork before freshview is "
+        "first used; nothing was read or written"
+    )
+
+
+@final
 class StaleCommit(FreshviewError):
     """Another writer has already committed this number."""
 

@@ -8,10 +8,14 @@ A path can be dropped and made again as another table. A handle therefore rememb
 (inode, time, size) of the commit file it stands on, and is thrown away when that file is another
 one. For remote stores there is no cheap identity, and a replaced table is noticed by its id only
 where versions are compared (`changes`).
+
+The native library has threads of its own, which a fork does not copy: in a forked process it would
+panic, and the locks here might never open. So the first process to use it is the only one.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections import OrderedDict
@@ -24,10 +28,20 @@ from urllib.parse import unquote, urlsplit
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundError
 
-from freshview.errors import HistoryLost, NativeRefused, TableMissing
+from freshview.errors import ForkedProcess, HistoryLost, NativeRefused, TableMissing
 
 _Stamp = tuple[int, int, int]
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_users: list[int] = []
+"""The process that was the first to use the native library: this one, or one it was forked from."""
+
+
+def check_process() -> None:
+    """Refuse a process that was forked from one that has used the native library."""
+    if not _users:
+        _users.append(os.getpid())
+    if _users[0] != os.getpid():
+        raise ForkedProcess(process=os.getpid(), parent=_users[0])
 
 
 def local_folder(path: str) -> str | None:
@@ -56,6 +70,7 @@ class Handles:
 
     def exists(self, path: str) -> bool:
         """Whether a Delta table is at the path."""
+        check_process()
         folder = local_folder(path)
         if folder is not None and not Path(folder).is_dir():
             return False
@@ -95,6 +110,7 @@ class Handles:
                 del self._pinned[key]
 
     def _lock(self, path: str) -> threading.RLock:
+        check_process()
         with self._guard:
             return self._locks.setdefault(path, threading.RLock())
 
