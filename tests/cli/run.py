@@ -43,9 +43,9 @@ def in_process(*arguments: str | Path) -> Ended:
     return Ended(found.exit_code, found.stdout, found.stderr)
 
 
-def own_process(*arguments: str | Path, **variables: str) -> Ended:
+def own_process(*arguments: str | Path, before: str = "", **variables: str) -> Ended:
     environment = {**os.environ, "PYTHONPATH": str(SOURCES), **variables}
-    code = "from freshview.cli.main import main; main()"
+    code = f"{before}; from freshview.cli.main import main; main()".lstrip("; ")
     command = [sys.executable, "-c", code, *(str(argument) for argument in arguments)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     return Ended(done.returncode, done.stdout, done.stderr)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from tests.cli.run import SOURCES, in_process, own_process
+from tests.cli.run import in_process, own_process
 from tests.unchanged import LOG, unchanged
 
 
@@ -78,24 +75,20 @@ def test_a_warehouse_that_cannot_be_made(tmp_path):
 
 def test_a_full_disk(shop):
     """In a process whose files cannot grow at all."""
-    code = (
-        "import resource; from freshview.cli.main import main;"
-        "import freshview.runtime.warehouse;"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); main()"
+    before = (
+        "import resource, freshview.runtime.warehouse;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
     )
-    arguments = ["register", "more", str(shop / "orders"), "-w", str(shop)]
     with unchanged(shop):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments],
-            env={**os.environ, "PYTHONPATH": str(SOURCES), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
+        found = own_process(
+            *("register", "more", shop / "orders", "-w", shop),
+            before=before,
+            PYTHONDONTWRITEBYTECODE="1",
         )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("WRITE_FAILED: ")
-    assert "  why: File too large" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert (found.status, found.out) == (1, "")
+    assert found.err.startswith("WRITE_FAILED: ")
+    assert "  why: File too large" in found.err
+    assert "Traceback" not in found.err
 
 
 def test_an_old_java(shop, tmp_path):
@@ -109,6 +102,44 @@ def test_an_old_java(shop, tmp_path):
     assert found.err.startswith(f"JAVA_TOO_OLD: {java} is Java 11, and Spark runs on Java 17")
     assert "  do:  install Java 17 or later" in found.err
     assert "Traceback" not in found.err
+
+
+def test_no_java(shop, tmp_path):
+    none = str(tmp_path / "none")
+    before = (
+        f"import pathlib, freshview.runtime.java as j; j._USUAL_FOLDER = pathlib.Path({none!r})"
+    )
+    with unchanged(shop):
+        found = own_process("sql", "SELECT 1", "-w", shop, before=before, JAVA_HOME=none, PATH=none)
+    assert (found.status, found.out) == (1, "")
+    assert found.err.startswith("JAVA_MISSING: ")
+    assert "java is not on PATH" in found.err
+    assert "  do:  " in found.err
+    assert "Traceback" not in found.err
+
+
+UNREACHABLE = """<ivysettings><settings defaultResolver="none"/>
+<resolvers><ibiblio name="none" m2compatible="true" root="http://127.0.0.1:9/"/></resolvers>
+</ivysettings>"""
+
+
+def test_a_registry_that_cannot_be_reached_at_the_first_start(shop, tmp_path):
+    """A user without any cache, and a registry at whose port nobody answers."""
+    (tmp_path / "ivy.xml").write_text(UNREACHABLE)
+    home = tmp_path / "home"
+    with unchanged(shop):
+        found = own_process(
+            *("sql", "SELECT 1", "-w", shop),
+            HOME=str(home),
+            FRESHVIEW_HOME=str(home / "freshview"),
+            FRESHVIEW_IVY_SETTINGS=str(tmp_path / "ivy.xml"),
+        )
+    assert (found.status, found.out) == (1, "")
+    assert "JARS_UNREACHABLE: " in found.err
+    assert "the resolver of Spark said" in found.err
+    assert "FRESHVIEW_IVY_SETTINGS" in found.err
+    assert "Traceback" not in found.err
+    assert not list(home.rglob("*.jar"))
 
 
 CREATE = "CREATE MATERIALIZED VIEW v AS "
