@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -233,7 +236,7 @@ def test_a_view_is_not_put_over_sources_that_are_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("point", ["catalog.before_upgrade", "catalog.upgrading"])
-def test_an_interrupted_upgrade_is_undone_or_completed(tmp_path: Path, point: str) -> None:
+def test_a_killed_upgrade_is_undone_or_completed(tmp_path: Path, point: str) -> None:
     """Format 1 was one file; a freshview that knows only that must not write to it afterwards."""
     marker = catalog_with(tmp_path, TableEntry("t", "x"), view("v", "t")).marker
     states = tmp_path / "_freshview" / "catalog"
@@ -241,16 +244,13 @@ def test_an_interrupted_upgrade_is_undone_or_completed(tmp_path: Path, point: st
     shutil.rmtree(states)
     marker.write_text(json.dumps({**newest, "format": 1}))
 
-    def die(name: str) -> None:
-        if name == point:
-            raise KeyboardInterrupt
-
-    faults.install(die)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            Catalog.create(tmp_path)
-    finally:
-        faults.install(None)
+    code = (
+        "import sys; from pathlib import Path; from freshview import faults;"
+        "from freshview.runtime.catalog import Catalog; from soak.dying import stopping_at;"
+        "faults.install(stopping_at(sys.argv[2])); Catalog.create(Path(sys.argv[1]))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path), f"{point}:1"]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     assert json.loads(marker.read_text())["format"] == (1 if "before" in point else FORMAT)
     assert Catalog.create(tmp_path).view("v") == view("v", "t")
     assert json.loads(marker.read_text())["format"] == FORMAT

@@ -22,7 +22,7 @@ def writing(path: Path | str) -> Iterator[None]:
 
 def write_atomically(file: Path, text: str) -> None:
     """The file has the old or the new content, whatever happens, and the new one is on disk."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    temporary = _beside(file)
     try:
         with writing(file):
             _write_through(temporary, text)
@@ -34,7 +34,7 @@ def write_atomically(file: Path, text: str) -> None:
 
 def link_whole(file: Path, text: str) -> bool:
     """Make a file with this text, on disk before it can be seen; False if there is one."""
-    temporary = file.with_name(f".{uuid.uuid4().hex}.tmp")
+    temporary = _beside(file)
     try:
         with writing(file):
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -46,6 +46,11 @@ def link_whole(file: Path, text: str) -> bool:
             return True
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _beside(file: Path) -> Path:
+    """A name that nobody else takes, and that `vacuum` knows as temporary."""
+    return file.with_name(f".{uuid.uuid4().hex}.tmp")
 
 
 def _write_through(file: Path, text: str) -> None:
