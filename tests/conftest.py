@@ -41,9 +41,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         extra={
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
-            # Thousands of different tiny queries: compiling each took a third of the time. Those
+            # Thousands of different tiny queries: compiling each took half of the time. Those
             # that start a Spark of their own (cluster, kill, demo, bench, commands) compile.
             "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.local.dir": str(scratch),
         },
     )

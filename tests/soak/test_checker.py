@@ -183,7 +183,7 @@ def test_a_refresh_in_the_middle_of_a_transaction_is_found(warehouse: fv.Warehou
     def refresh_now(name: str) -> None:
         if name == "transaction.table_written":
             faults.install(None)
-            with patch.object(Transactions, "whole", lambda _: nullcontext(Mock(is_lost=bool))):
+            with patch.object(Transactions, "whole", lambda *_: nullcontext(Mock(is_lost=bool))):
                 fv.open(warehouse.root, warehouse.spark).refresh()
 
     faults.install(refresh_now)

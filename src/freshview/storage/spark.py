@@ -11,6 +11,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -74,8 +75,23 @@ class SparkStorage:
         return self._newest(path).version
 
     def state(self, path: str, version: int | None = None) -> TableState:
-        """See `Storage.state`. Counting rows from the statistics is a small Spark job."""
+        """See `Storage.state`. Counting from the statistics is a small Spark job."""
         snapshot = self._newest(path) if version is None else self._at(path, version)
+        files = DataFrame(snapshot.jvm.allFiles().toDF(), self._spark)
+        held = f.get_json_object("stats", "$.numRecords").cast("long")
+        gone = f.coalesce(f.col("deletionVector.cardinality"), f.lit(0))
+        known, total, rows, size = files.select(
+            f.count(held), f.count(f.lit(1)), f.sum(held - gone), f.sum("size")
+        ).collect()[0]
+        return replace(
+            self._outline(path, snapshot),
+            rows=None if known < total else int(rows or 0),
+            files=int(total),
+            bytes=int(size or 0),
+        )
+
+    def _outline(self, path: str, snapshot: Snapshot) -> TableState:
+        """What needs no Spark job: everything but the counts."""
         metadata = snapshot.metadata
         schema_json, partitions = metadata.schemaString(), snapshot.partition_columns()
         configuration = snapshot.configuration()
@@ -85,9 +101,9 @@ class SparkStorage:
             metadata.id(),
             schema_json,
             plain_schema(to_arrow_schema(StructType.fromJson(_json(schema_json)))),
-            self._row_count(snapshot),
-            int(snapshot.jvm.numOfFiles()),
-            int(snapshot.jvm.sizeInBytes()),
+            None,
+            0,
+            0,
             partitions,
             features_of(schema_json, configuration, partitions, snapshot.listed_features()),
             configuration,
@@ -118,7 +134,8 @@ class SparkStorage:
         if after > upto:
             backwards = self.changes(path, upto, after, columns)
             return backwards.withColumn(COUNT, -f.col(COUNT))
-        old, new = self.state(path, after), self.state(path, upto)
+        snapshots = self._at(path, after), self._at(path, upto)
+        old, new = (self._outline(path, snapshot) for snapshot in snapshots)
         names = [column.name for column in comparable_columns(old, new, columns)]
         if after == upto:
             return self._feed_like(self._rows(path, upto).where(f.lit(False)), names, 1)
@@ -126,7 +143,7 @@ class SparkStorage:
             feed = self._feed(path, after + 1, upto, names)
             if feed is not None:
                 return feed
-        return self._changed_files(path, old, new, names)
+        return self._changed_files(path, *snapshots, names)
 
     def lookup(
         self,
@@ -327,15 +344,6 @@ class SparkStorage:
         except (PySparkException, Py4JJavaError) as problem:
             raise _lost(path, version, problem) from problem
 
-    def _row_count(self, snapshot: Snapshot) -> int | None:
-        files = DataFrame(snapshot.jvm.allFiles().toDF(), self._spark)
-        held = f.get_json_object("stats", "$.numRecords").cast("long")
-        gone = f.coalesce(f.col("deletionVector.cardinality"), f.lit(0))
-        known, total, rows = files.select(
-            f.count(held), f.count(f.lit(1)), f.sum(held - gone)
-        ).collect()[0]
-        return None if known < total else int(rows or 0)
-
     def _picked(self, path: str, rows: DataFrame, columns: Sequence[str]) -> list[Any]:
         for name in columns:
             if name not in rows.columns:
@@ -363,16 +371,12 @@ class SparkStorage:
         return rows.select(*[rows[quoted(name)] for name in names], count)
 
     def _changed_files(
-        self, path: str, old: TableState, new: TableState, names: Sequence[str]
+        self, path: str, old: Snapshot, new: Snapshot, names: Sequence[str]
     ) -> DataFrame:
         """Rows of the files that one version has and the other has not, added up."""
-        snapshots = [self._at(path, state.version) for state in (old, new)]
-        before, after = (files_by_identity(snapshot) for snapshot in snapshots)
+        before, after = files_by_identity(old), files_by_identity(new)
         sides = []
-        for snapshot, held, other, sign in (
-            (snapshots[1], after, before, 1),
-            (snapshots[0], before, after, -1),
-        ):
+        for snapshot, held, other, sign in ((new, after, before, 1), (old, before, after, -1)):
             files = [file for identity, file in held.items() if identity not in other]
             rows = DataFrame(self._logs.rows_of(path, snapshot, files), self._spark)
             sides.append(self._feed_like(rows, names, sign))
