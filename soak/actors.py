@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from freshview import faults
-from freshview.runtime.transactions import TableChanges
+from freshview.runtime.table_changes import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from soak.attached import attached_session
 from soak.bank import ENTRIES, HALVES, OWNERS, TOTAL, VISITS

@@ -2,8 +2,9 @@
 
 It knows the files of a warehouse and none of freshview's code. A view's definition is run by Spark
 over the versions that a commit names, read by Spark from the files that the log lists or by Delta's
-time travel, and compared with what that commit left in the view's table, as bags and both ways. Then the bookkeeping: numbers rise one by
-one, no data changes without named versions, the versions that one view and one epoch rest on agree.
+time travel, and compared with what that commit left in the view's table, as bags and both ways. Then
+the bookkeeping: numbers rise one by one, no data changes without named versions, the versions that one
+view and one epoch rest on agree and hold whole transactions, each part of which was written once.
 """
 
 from __future__ import annotations
@@ -114,8 +115,10 @@ class Checker:
         epochs = sorted((self.root / "_freshview" / "epochs").glob("*.json"))
         verdict.findings += self._epochs(epochs)
         verdict.epochs = len(epochs)
+        verdict.findings += self._parts(settled)
         if settled:
             verdict.findings += self._stale()
+            verdict.findings += self._unrecorded(epochs)
         return verdict
 
     def path(self, name: str) -> Path:
@@ -218,6 +221,7 @@ class Checker:
                 if commit.changes_data or commit.named is not None:
                     yield Finding(UNNAMED, where, "rows changed, and no versions are named")
                 continue
+            yield from self._names(view, where, commit.sources)
             if commit.number != last_number + 1:
                 kind = TWICE if commit.number <= last_number else LOST
                 yield Finding(kind, where, f"commit {commit.number} follows {last_number}")
@@ -231,6 +235,17 @@ class Checker:
             yield from self._agreement(where, base)
             yield from self._halves(where, base)
 
+    def _names(
+        self, view: str, where: str, sources: Mapping[str, tuple[int, str]]
+    ) -> Iterator[Finding]:
+        """A commit names a version of each source, and of the table that has this version."""
+        if sources.keys() != set(self.entries[view]["sources"]):
+            yield Finding(UNNAMED, where, f"it names versions of {sorted(sources)} only")
+        for name, (version, table) in sources.items():
+            held = self.history(name)
+            if version >= len(held) or held[version].table != table:
+                yield Finding(UNNAMED, where, f"{name} {version} is not of the table {table}")
+
     def _stale(self) -> Iterator[Finding]:
         """Views that do not rest on the newest version of a table in which data changed."""
         for view in self.views:
@@ -239,17 +254,45 @@ class Checker:
                 if min(version for version, _ in versions) < newest:
                     yield Finding(STALE, view, f"rests on {table} {versions}, which has {newest}")
 
+    def _unrecorded(self, epochs: Sequence[Path]) -> Iterator[Finding]:
+        """Views whose newest version is in no epoch."""
+        last: dict[str, Mapping[str, Any]] = {}
+        for file in epochs:
+            last |= json.loads(file.read_text())["views"]
+        for view in self.views:
+            newest = [commit for commit in self.history(view) if commit.sources is not None][-1]
+            held = last.get(view, {"version": -1, "table": ""})
+            if held["version"] < newest.version or held["table"] != newest.table:
+                yield Finding(STALE, view, f"has {newest.version}, and the last epoch {held}")
+
+    def _parts(self, settled: bool) -> Iterator[Finding]:
+        """Each part of a transaction is written once, and in the end all of them are."""
+        written = Counter(
+            (mark["transaction"], mark["of"], name, mark["part"]) for name, _, mark in self._marks()
+        )
+        parts: Counter[tuple[str, int]] = Counter()
+        for (identity, of, name, part), times in written.items():
+            parts[identity, of] += 1
+            if times > 1:
+                yield Finding(TWICE, f"{name}, {identity}", f"{part} is there {times} times")
+        for (identity, of), there in parts.items():
+            if settled and there < of:
+                yield Finding(HALF, identity, f"{there} of its {of} parts are there")
+
+    def _marks(self) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
+        """The commits of transactions of freshview's: table, version, and what they say of them."""
+        for name, entry in self.entries.items():
+            for commit in self.history(name) if entry["kind"] == "table" else ():
+                mark = {} if commit.named is None else commit.named.get("metadata", {})
+                if "transaction" in mark:
+                    yield name, commit.version, mark
+
     @cached_property
     def transactions(self) -> dict[str, dict[str, int]]:
         """Each transaction of freshview's, with the version of each table that has all of it."""
         found: dict[str, dict[str, int]] = {}
-        for name, entry in self.entries.items():
-            if entry["kind"] != "table":
-                continue
-            for commit in self.history(name):
-                mark = {} if commit.named is None else commit.named.get("metadata", {})
-                if "transaction" in mark:
-                    found.setdefault(mark["transaction"], {})[name] = commit.version
+        for name, version, mark in self._marks():
+            found.setdefault(mark["transaction"], {})[name] = version
         return found
 
     def _halves(self, where: str, base: Mapping[str, set[tuple[int, str]]]) -> Iterator[Finding]:
@@ -266,7 +309,7 @@ class Checker:
         if self.entries[name]["kind"] == "table":
             return {name: {(version, commits[version].table)}}
         found: dict[str, set[tuple[int, str]]] = {}
-        sources = next(c.sources for c in reversed(commits[: version + 1]) if c.sources)
+        sources = next(s for c in reversed(commits[: version + 1]) if (s := c.sources) is not None)
         for source, (at, table) in sources.items():
             below = {source: {(at, table)}}
             if self.entries[source]["kind"] == "view":
@@ -293,7 +336,9 @@ class Checker:
                     yield Finding(BACKWARDS, where, f"{name} {last[name]} → {held['version']}")
                 last[name] = held["version"]
             for view, held in epoch["views"].items():
-                if view not in self.entries or held["version"] >= len(self.history(view)):
+                if view not in self.entries or held["table"] != self.history(view)[-1].table:
+                    continue  # the view was dropped or replaced since
+                if held["version"] >= len(self.history(view)):
                     yield Finding(UNNAMED, where, f"{view} has no version {held['version']}")
                     continue
                 if held["version"] < last.get(view, 0):

@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from freshview import faults
-from freshview.runtime.transactions import TableChanges
+from freshview.runtime.table_changes import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from soak.attached import attached_session, environment, shared_session
 from soak.bank import ENTRIES, OWNERS, TOTAL, VISITS, prepare

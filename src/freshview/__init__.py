@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from freshview.runtime.catalog import Policy
-    from freshview.runtime.transactions import TableChanges
+    from freshview.runtime.table_changes import TableChanges
     from freshview.runtime.warehouse import Warehouse
 
 __version__ = "0.1.0"
@@ -23,7 +23,7 @@ __all__ = ["FreshviewError", "Policy", "TableChanges", "Warehouse", "open"]
 
 _LAZY = {
     "Policy": "freshview.runtime.catalog",
-    "TableChanges": "freshview.runtime.transactions",
+    "TableChanges": "freshview.runtime.table_changes",
     "Warehouse": "freshview.runtime.warehouse",
 }
 

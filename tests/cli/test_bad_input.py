@@ -58,6 +58,11 @@ def test_a_catalog_that_cannot_be_read(shop, text, code):
 def test_tables_that_cannot_be_registered(shop, tmp_path):
     (tmp_path / "file").touch()
     assert "it is a file" in failed(shop, "TABLE_MISSING", "register", "bad", tmp_path / "file")
+    log = tmp_path / "damaged" / "_delta_log" / f"{0:020}.json"
+    log.parent.mkdir(parents=True)
+    for text in ("hello", "", '{"commitInfo":{}}', "\x00\x01", "[]", '{"metaData"'):
+        log.write_text(text)
+        failed(shop, "TABLE_UNREADABLE", "register", "bad", tmp_path / "damaged")
     failed(shop, "INVALID_NAME", "register", "a b; --", shop / "orders")
     failed(shop, "NAME_TAKEN", "register", "Orders", shop / "orders")
     failed(shop, "INVALID_PATH", "register", "bad", tmp_path / "a%20b")

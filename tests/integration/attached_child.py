@@ -23,7 +23,7 @@ from freshview import faults
 from freshview.errors import FreshviewError
 from freshview.planner.plan import Limits
 from freshview.runtime import lease
-from freshview.runtime.transactions import TableChanges
+from freshview.runtime.table_changes import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from freshview.storage.choose import Limits as StorageLimits
 from soak.attached import attached_session

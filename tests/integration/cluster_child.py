@@ -21,7 +21,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from freshview.planner.plan import Limits
 from freshview.runtime.session import spark_session
-from freshview.runtime.transactions import TableChanges
+from freshview.runtime.table_changes import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from tests.integration.random_views import SCHEMAS, random_rows
 from tests.integration.test_crashes import VIEWS, assert_right

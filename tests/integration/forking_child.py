@@ -7,9 +7,11 @@ import os
 import sys
 
 import pyarrow as pa
+from deltalake import write_deltalake
 
 import freshview as fv
 from freshview.errors import ForkedProcess
+from freshview.storage.native import NativeStorage
 
 
 def say(line: str) -> None:
@@ -32,14 +34,31 @@ def in_a_fork(warehouse: fv.Warehouse) -> None:
         except ForkedProcess as error:
             result = error.code
         say(f"forked, opened {when}: {result}")
+    try:
+        list(warehouse.vacuum())
+    except ForkedProcess as error:
+        say(f"forked, vacuum: {error.code}")
 
 
 def in_a_new_process(folder: str) -> None:
     say(f"spawned: {add(fv.open(folder), 2)}")
 
 
+def only_deltalake(folder: str) -> None:
+    """The parent has used the native library without freshview."""
+    write_deltalake(folder, pa.table({"id": [1]}))
+    if os.fork() == 0:
+        try:
+            NativeStorage().latest(folder)
+        except ForkedProcess as error:
+            say(f"forked, freshview unused: {error.code}")
+        os._exit(0)
+    os.wait()
+
+
 def main() -> None:
-    warehouse = fv.open(sys.argv[1])
+    only_deltalake(f"{sys.argv[1]}/table")
+    warehouse = fv.open(f"{sys.argv[1]}/warehouse")
     warehouse.create_table("r", pa.table({"id": [1]}))
     if os.fork() == 0:
         in_a_fork(warehouse)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from freshview.runtime.transactions import TableChanges
+from freshview.runtime.table_changes import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from soak.attached import environment
 from tests.integration.random_views import random_rows

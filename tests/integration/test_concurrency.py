@@ -25,6 +25,7 @@ from freshview.errors import (
     InvalidChanges,
     NameTaken,
     TableMissing,
+    TableUnreadable,
     TransactionUnfinished,
     UnknownEpoch,
     UnknownName,
@@ -383,13 +384,35 @@ def test_versions_pinned_by_one_that_slept_are_not_used(
 
 
 def test_a_view_whose_table_is_gone_is_computed_anew(warehouse: fv.Warehouse) -> None:
+    insert(warehouse, 4)
     shutil.rmtree(warehouse.parts.sources.path("totals"))
     report = warehouse.refresh()
     assert report["totals"].reason == "TABLE_MISSING"
-    assert_right(warehouse, 1, 2, 3)
-    insert(warehouse, 4)
-    assert {view.mode for view in warehouse.refresh().views} == {"incremental"}
     assert_right(warehouse, 1, 2, 3, 4)
+    insert(warehouse, 5)
+    assert {view.mode for view in warehouse.refresh().views} == {"incremental"}
+    assert_right(warehouse, 1, 2, 3, 4, 5)
+
+
+def test_numbers_do_not_come_again_when_a_view_is_computed_anew(
+    warehouse: fv.Warehouse, spark: SparkSession
+) -> None:
+    """A refresher sleeps before its commit; meanwhile the view is lost, and made by another one."""
+    insert(warehouse, 4)
+
+    def meanwhile() -> None:
+        held = max(lease.view_lease(warehouse.root, "totals").glob("0*"))
+        os.utime(held, (0, 0))
+        shutil.rmtree(warehouse.parts.sources.path("totals"))
+        insert(warehouse, 5)
+        fv.open(warehouse.root, spark).refresh()
+
+    with happening("refresh.before_commit", meanwhile):
+        warehouse.refresh()
+    assert_right(warehouse, 1, 2, 3, 4, 5)
+    insert(warehouse, 6)
+    warehouse.refresh()
+    assert_right(warehouse, 1, 2, 3, 4, 5, 6)
 
 
 def test_views_that_are_refreshed_have_an_epoch_beside_one_that_fails(
@@ -424,3 +447,36 @@ def test_a_table_put_back_from_a_backup_is_another_one(
     report = warehouse.refresh()
     assert report["totals"].reason == "SOURCE_REPLACED"
     assert_right(warehouse, 1, 2, 3, *(100 + value for value in range(more)))
+
+
+def test_a_table_put_back_and_reduced_is_read_as_it_is_now(
+    warehouse: fv.Warehouse, tmp_path: Path
+) -> None:
+    """What was known of its versions is of files that are no longer in them."""
+    place = Path(warehouse.parts.sources.path("r"))
+    shutil.copytree(place, tmp_path / "backup")
+    insert(warehouse, 4)
+    warehouse.refresh()
+    shutil.rmtree(place)
+    (tmp_path / "backup").rename(place)
+    warehouse.apply({"r": fv.TableChanges(delete=[{"id": 3}], key=["id"])})
+    warehouse.refresh()
+    assert_right(warehouse, 1, 2)
+    assert warehouse.check("totals").ok
+
+
+def test_a_table_whose_log_is_damaged_stops_only_its_readers(warehouse: fv.Warehouse) -> None:
+    warehouse.create_table("other", some(1))
+    warehouse.create_view("others", "SELECT sum(v) AS v FROM other", policy="INCREMENTAL")
+    warehouse.apply({"other": fv.TableChanges(insert=some(2))})
+    insert(warehouse, 4)
+    newest = max((Path(warehouse.parts.sources.path("r")) / "_delta_log").glob("*.json"))
+    text = newest.read_text()
+    newest.write_text(text[: len(text) // 2])
+    with pytest.raises(TableUnreadable):
+        fv.open(warehouse.root, warehouse.spark).refresh()
+    assert rows(warehouse, "others") == [(Decimal(3),)]
+    newest.write_text(text)
+    again = fv.open(warehouse.root, warehouse.spark)
+    again.refresh()
+    assert_right(again, 1, 2, 3, 4)

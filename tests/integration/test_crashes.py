@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from freshview.errors import TableExists
 from freshview.faults import POINTS
-from freshview.runtime.transactions import TableChanges
+from freshview.runtime.table_changes import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from soak.attached import environment
 from tests.integration.attached_child import MARKED, ROWS

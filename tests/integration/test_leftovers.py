@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from freshview.runtime.transactions import TableChanges
+from freshview.runtime.table_changes import TableChanges
 from freshview.runtime.vacuum import OLD_EPOCH, OLD_FILE, STAGED_ROWS, TEMPORARY, UNFINISHED_VIEW
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from soak.attached import environment

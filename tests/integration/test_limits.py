@@ -15,7 +15,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 from freshview.errors import OutOfMemory
 from freshview.planner import small_plans
 from freshview.planner.plan import Limits
-from freshview.runtime.transactions import TableChanges
+from freshview.runtime.table_changes import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from freshview.storage.choose import Limits as StorageLimits
 from freshview.storage.native import NativeStorage

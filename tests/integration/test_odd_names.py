@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from freshview.runtime.report import FULL, INCREMENTAL
-from freshview.runtime.transactions import TableChanges
+from freshview.runtime.table_changes import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from tests.integration.test_random_views import NOTHING_LOCAL, NOTHING_NATIVE
 

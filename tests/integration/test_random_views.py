@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from freshview.planner.plan import Limits
 from freshview.runtime.catalog import Policy
 from freshview.runtime.report import FULL, INCREMENTAL
-from freshview.runtime.transactions import TableChanges
+from freshview.runtime.table_changes import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from freshview.storage.choose import Limits as StorageLimits
 from freshview.storage.native import NativeStorage

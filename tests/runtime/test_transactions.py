@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, Field, Schema
+from deltalake.exceptions import DeltaError
+from deltalake.schema import PrimitiveType
 
 from freshview import faults
-from freshview.errors import InvalidChanges
+from freshview.errors import InvalidChanges, LeaseLost, TransactionUnfinished
 from freshview.runtime import lease
-from freshview.runtime.transactions import TableChanges
+from freshview.runtime.table_changes import TableChanges
 from freshview.storage.native import NativeStorage
 from tests.runtime import transaction_child
 from tests.runtime.transaction_child import ROWS, transactions
@@ -162,3 +169,153 @@ def test_two_names_of_one_table_are_two_parts(folder: Path) -> None:
     rows = [pa.table({"k": [2], "v": [value]}) for value in ("x", "y")]
     work.apply({"one": TableChanges(insert=rows[0]), "alias": TableChanges(insert=rows[1])})
     assert values(folder, "one") == ["first", "x", "y"]
+
+
+def dying(point: str) -> Callable[[str], None]:
+    def handler(name: str) -> None:
+        if name == point:
+            faults.install(None)
+            raise KeyboardInterrupt
+
+    return handler
+
+
+def interrupted(folder: Path, point: str) -> None:
+    """A transaction over both tables whose process ends at a point."""
+    faults.install(dying(point))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            transactions(folder).apply(change("whole"))
+    finally:
+        faults.install(None)
+
+
+def test_a_table_of_two_warehouses_gets_the_parts_of_both(folder: Path, tmp_path: Path) -> None:
+    """Both are at the same fence, and one waits with its intent while the other writes."""
+    others = tmp_path / "other"
+    shutil.copytree(folder / "two", others / "two")
+    (others / "one").symlink_to(folder / "one")
+    interrupted(folder, "transaction.intended")
+    transactions(others).apply(change("other"))
+    transactions(folder).recover()
+    assert values(folder, "one") == ["first", "other", "whole"]
+    assert values(folder, "two") == ["first", "whole"]
+    assert values(others, "two") == ["first", "other"]
+
+
+def test_a_copied_warehouse_completes_in_its_own_tables(folder: Path, tmp_path: Path) -> None:
+    interrupted(folder, "transaction.table_written")
+    copy = shutil.copytree(folder, tmp_path.with_name("copy"))
+    transactions(copy).recover()
+    assert values(copy, "one") == values(copy, "two") == ["first", "whole"]
+    assert values(folder, "two") == ["first"]
+    transactions(folder).recover()
+    assert values(folder, "one") == values(folder, "two") == ["first", "whole"]
+
+
+def test_a_column_that_a_table_gets_meanwhile_is_null(folder: Path) -> None:
+    interrupted(folder, "transaction.table_written")
+    table = DeltaTable(folder / "two")
+    table.alter.add_columns([Field("extra", PrimitiveType("integer"))])
+    transactions(folder).recover()
+    storage, path = NativeStorage(), str(folder / "two")
+    rows = storage.read(path, storage.latest(path)).to_pylist()
+    assert {"k": 2, "v": "whole", "extra": None} in rows
+
+
+def test_one_that_lost_its_lease_says_what_is_left(folder: Path) -> None:
+    """Somebody else has the lease, and cannot complete the transaction either."""
+
+    def others(name: str) -> None:
+        if name == "transaction.table_written":
+            faults.install(None)
+            shutil.rmtree(folder / "two")
+            held = max((folder / "_freshview" / "transactions" / "lease").glob("0*"))
+            taken = held.with_name(f"{int(held.name) + 1:012d}")
+            taken.touch()
+            os.utime(taken, (0, 0))
+
+    faults.install(others)
+    try:
+        with pytest.raises(TransactionUnfinished):
+            transactions(folder).apply(change("half"))
+    finally:
+        faults.install(None)
+
+
+def test_a_commit_whose_checkpoint_fails_is_a_commit(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    storage = NativeStorage()
+    properties = {"delta.checkpointInterval": "1"}
+    storage.create(str(path), pa.table({"k": [0], "v": ["first"]}), properties=properties)
+    for version in range(1, 4):
+        blocked = path / "_delta_log" / f"{version:020}.checkpoint.parquet"
+        blocked.mkdir()
+        (blocked / "full").touch()
+    with pytest.raises(DeltaError, match="directory"):
+        storage.append(str(path), pa.table({"k": [1], "v": ["by hand"]}), None)
+    one = {"one": TableChanges(insert=pa.table({"k": [2], "v": ["once"]}))}
+    assert transactions(tmp_path).apply(one) == {"one": 2}
+    assert values(tmp_path, "one") == ["by hand", "first", "once"]
+
+
+@pytest.mark.parametrize("point", ["transaction.staged", "transaction.before_write"])
+def test_one_commit_of_one_that_slept_does_not_come_late(folder: Path, point: str) -> None:
+    def sleep(name: str) -> None:
+        if name == point:
+            faults.install(None)
+            held = max((folder / "_freshview" / "transactions" / "lease").glob("0*"))
+            os.utime(held, (0, 0))
+            update = pa.table({"k": [0], "v": ["quick"]})
+            transactions(folder).apply({"one": TableChanges(update=update, key=["k"])})
+
+    update = pa.table({"k": [0], "v": ["late"]})
+    faults.install(sleep)
+    try:
+        with pytest.raises(LeaseLost):
+            transactions(folder).apply({"one": TableChanges(update=update, key=["k"])})
+    finally:
+        faults.install(None)
+    assert values(folder, "one") == ["quick"]
+
+
+NOT_FITTING = [
+    ({"update": [{"k": 1, "v": "b"}], "key": ["k", "k"]}, "twice in the key"),
+    ({"update": [{"k": 1, "v": "b"}], "key": [1]}, "no column 1"),
+    ({"insert": pa.table({"k": [1], "v": ["x"], "lost": [1]})}, "no column ['lost']"),
+    ({"insert": pd.DataFrame({"k": [1, "a"], "v": ["x", "y"]})}, "Could not convert"),
+    ({"insert": [{"k": 2**70}]}, "too large"),
+    ({"insert": [{"k": 1, "v": "\ud800"}]}, "surrogates not allowed"),
+    ({"insert": [1]}, "not iterable"),
+    ({"insert": 5}, "not iterable"),
+]
+
+
+@pytest.mark.parametrize(("given", "reason"), NOT_FITTING)
+def test_rows_that_do_not_fit_are_refused(folder: Path, given: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InvalidChanges) as caught:
+        transactions(folder).apply({**change("half"), "two": TableChanges(**given)})
+    assert reason in str(caught.value)
+    assert values(folder, "one") == ["first"]
+    assert not list((folder / "_freshview").glob("transactions/*.*"))
+
+
+def test_null_in_a_column_that_has_none_is_refused(folder: Path) -> None:
+    strict = pa.schema([pa.field("k", pa.int64(), nullable=False), pa.field("v", pa.string())])
+    DeltaTable.create(folder / "strict", Schema.from_arrow(strict))
+    with pytest.raises(InvalidChanges):
+        transactions(folder).apply(
+            {"one": change("half")["one"], "strict": TableChanges(insert=[{"v": "x"}])}
+        )
+    assert values(folder, "one") == ["first"]
+
+
+def test_nothing_at_all_and_something_else(folder: Path) -> None:
+    assert transactions(folder).apply({}) == {}
+    assert not (folder / "_freshview").exists()
+    with pytest.raises(InvalidChanges, match="int is no TableChanges"):
+        transactions(folder).apply({"one": 5})  # type: ignore[dict-item]
+    given = ({"k": number, "v": str(number)} for number in range(2))
+    transactions(folder).apply({"one": TableChanges(insert=given)})
+    transactions(folder).apply({"one": TableChanges(delete=[{"k": 0, "v": "?"}], key="k")})
+    assert values(folder, "one") == ["1"]

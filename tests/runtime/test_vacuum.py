@@ -48,11 +48,17 @@ def view(name: str, path: str, source: str) -> ViewEntry:
     return ViewEntry(name, name, path, (source,), ("n",), False, "counting")
 
 
-def consumed_at(version: int) -> Callable[[ViewEntry], Consumed]:
+def consumed_at(catalog: Catalog, version: int) -> Callable[[ViewEntry], Consumed]:
     def consumed(entry: ViewEntry) -> Consumed:
-        return Consumed(0, 1, {entry.sources[0]: SourceVersion(version, "")})
+        source = entry.sources[0]
+        table = identity(Path(catalog.path(catalog.get(source))))
+        return Consumed(0, 1, {source: SourceVersion(version, table)})
 
     return consumed
+
+
+def identity(table: Path) -> str:
+    return str(DeltaTable(table).metadata().id) if DeltaTable.is_deltatable(str(table)) else ""
 
 
 def age(path: Path) -> None:
@@ -68,7 +74,7 @@ def age(path: Path) -> None:
 
 
 def found(catalog: Catalog, version: int = 2) -> set[tuple[str, str]]:
-    listed = leftovers(catalog, consumed_at(version), HOURS)
+    listed = leftovers(catalog, consumed_at(catalog, version), HOURS)
     return {(x.kind, x.path.relative_to(catalog.root).as_posix()) for x in listed}
 
 
@@ -81,7 +87,7 @@ def write(file: Path, text: str = "x") -> Path:
 @pytest.mark.parametrize("hours", [0, 0.9, -1, math.nan, math.inf])
 def test_a_retention_that_readers_could_feel_is_refused(hours: float, catalog: Catalog) -> None:
     with pytest.raises(RetentionTooShort):
-        list(leftovers(catalog, consumed_at(0), hours))
+        list(leftovers(catalog, consumed_at(catalog, 0), hours))
 
 
 def test_folders_of_views_that_never_were(catalog: Catalog, tmp_path: Path) -> None:
@@ -103,7 +109,7 @@ def test_a_view_that_gets_into_the_catalog_meanwhile_stays(
     for name in ("a-89abcdef", "made-89abcdef"):
         write(tmp_path / "views" / name / "part.parquet")
         age(tmp_path / "views" / name)
-    going = leftovers(catalog, consumed_at(2), HOURS)
+    going = leftovers(catalog, consumed_at(catalog, 2), HOURS)
     assert next(going).path.name == "a-89abcdef"
     Catalog.create(tmp_path).add(view("made", "views/made-89abcdef", "r"))
     assert [leftover.path.name for leftover in going] == []
@@ -181,7 +187,9 @@ def test_files_of_versions_in_kept_epochs_stay(catalog: Catalog, tmp_path: Path)
     age(folder)
     old = {file.name for file in folder.glob("*.parquet")} - names_of(folder, 2)
     assert {Path(name).name for _, name in found(catalog)} == old - names_of(folder, 2)
-    Epochs(tmp_path).record({"v": SourceVersion(0, "")}, {})
+    earlier = SourceVersion(10, "a view that had the name before")
+    Epochs(tmp_path).record({"v": earlier, "gone": earlier}, {})
+    Epochs(tmp_path).record({"v": SourceVersion(0, identity(folder))}, {}, after=1)
     kept = names_of(folder, 0)
     assert kept
     assert {Path(name).name for _, name in found(catalog)} == old - kept
@@ -194,7 +202,7 @@ def names_of(folder: Path, version: int) -> set[str]:
 def test_removing_twice_is_no_error(catalog: Catalog, tmp_path: Path) -> None:
     write(tmp_path / "views" / "made-89abcdef" / "part.parquet")
     age(tmp_path / "views" / "made-89abcdef")
-    (leftover,) = leftovers(catalog, consumed_at(2), HOURS)
+    (leftover,) = leftovers(catalog, consumed_at(catalog, 2), HOURS)
     assert leftover.bytes == 1
     leftover.remove()
     leftover.remove()

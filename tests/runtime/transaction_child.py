@@ -14,7 +14,8 @@ import pyarrow as pa
 from freshview import faults
 from freshview.errors import FreshviewError
 from freshview.runtime import lease
-from freshview.runtime.transactions import TableChanges, Transactions
+from freshview.runtime.table_changes import TableChanges
+from freshview.runtime.transactions import Transactions
 from freshview.storage.choose import Tables
 from freshview.storage.native import NativeStorage
 from soak.dying import stopping_at

@@ -18,7 +18,7 @@ import freshview as fv
 from freshview import faults
 from freshview.runtime import commit as commits
 from freshview.runtime.sources import Sources
-from freshview.runtime.transactions import Transactions
+from freshview.runtime.transactions import APPLICATION, Transactions
 from freshview.storage.interface import Commit, Rows
 from soak.checker import HALF, LOST, MIXED, STALE, TWICE, UNNAMED, WRONG, Checker, Verdict
 
@@ -195,3 +195,54 @@ def test_a_refresh_in_the_middle_of_a_transaction_is_found(warehouse: fv.Warehou
     assert {finding.kind for finding in found} == {HALF}
     assert any(finding.where.startswith("pairs@") for finding in found)
     assert any(finding.where.startswith("epoch") for finding in found)
+
+
+def test_parts_that_are_written_twice_or_never_are_found(warehouse: fv.Warehouse) -> None:
+    warehouse.create_table("s", SCHEMA)
+    warehouse.apply({"r": some(5), "s": some(5)})
+    storage, place = warehouse.parts.tables.native, path(warehouse, "s")
+    last = storage.last_commit(place, APPLICATION)
+    assert last is not None
+    mark = dict(last[1].metadata)
+    assert list(Checker(warehouse.root, warehouse.spark)._parts(settled=True)) == []
+    storage.append(place, None, Commit(APPLICATION, last[1].number + 1, mark))
+    mark["transaction"] = "another one"
+    storage.append(place, None, Commit(APPLICATION, last[1].number + 2, mark))
+    found = list(Checker(warehouse.root, warehouse.spark)._parts(settled=True))
+    assert [finding.kind for finding in found] == [TWICE, HALF]
+    assert [f.kind for f in Checker(warehouse.root, warehouse.spark)._parts(settled=False)] == [
+        TWICE
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(r"\"table\": \"", r"\"table\": \"x"), (r"\"rows\": {", r"\"r\": {")],
+)
+def test_versions_of_another_table_or_source_are_found(
+    warehouse: fv.Warehouse, old: str, new: str
+) -> None:
+    newest = max((Path(path(warehouse, "totals")) / "_delta_log").glob("*.json"))
+    honest = newest.read_text()
+    newest.write_text(honest.replace(old, new))
+    assert newest.read_text() != honest
+    checker = Checker(warehouse.root, warehouse.spark)
+    found = list(checker._bookkeeping("totals", checker.history("totals")))
+    assert UNNAMED in {finding.kind for finding in found}
+
+
+def test_refreshes_without_epochs_are_found(warehouse: fv.Warehouse) -> None:
+    assert verdict(warehouse, settled=True).findings == []
+    first, *others = sorted((warehouse.root / "_freshview" / "epochs").glob("*.json"))
+    for file in others:
+        file.unlink()
+    found = list(Checker(warehouse.root, warehouse.spark)._unrecorded([first]))
+    assert {(f.kind, f.where) for f in found} == {(STALE, v) for v in ("rows", "totals", "both")}
+
+
+def test_a_view_that_is_gone_or_another_one_is_no_finding(warehouse: fv.Warehouse) -> None:
+    warehouse.create_view("made", "SELECT g FROM r")
+    warehouse.drop_view("made")
+    assert verdict(warehouse, settled=True).findings == []
+    warehouse.create_view("made", "SELECT v FROM r")
+    assert verdict(warehouse, settled=True).findings == []

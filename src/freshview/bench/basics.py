@@ -30,7 +30,7 @@ from freshview.demo.views import REVENUE
 from freshview.runtime.catalog import Policy
 from freshview.runtime.check import CheckResult
 from freshview.runtime.report import UNCHANGED, ViewReport
-from freshview.runtime.transactions import TableChanges
+from freshview.runtime.table_changes import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 
 VIEW = "revenue"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from freshview.demo.changes import LineChanges, OrderChanges, moved_customers
 from freshview.demo.tpch import KEYS
-from freshview.runtime.transactions import TableChanges
+from freshview.runtime.table_changes import TableChanges
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from freshview.demo.tpch import KEYS, batches, parquet_file
-from freshview.runtime.transactions import TableChanges
+from freshview.runtime.table_changes import TableChanges
 
 LINES_PER_ORDER = 7
 FREE_KEY = 8

@@ -72,7 +72,7 @@ class FreshviewError(Exception):
         return (_rebuild, (type(self), dict(self.parameters)))
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """What any error says, in one line: of one of ours the reason, of one of Java's no trace."""
     if isinstance(error, FreshviewError):
         return error.why or error.what

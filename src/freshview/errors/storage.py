@@ -16,6 +16,19 @@ class TableMissing(FreshviewError):
 
 
 @final
+class TableUnreadable(FreshviewError):
+    """There is a Delta log at the path, and it cannot be read."""
+
+    code = "TABLE_UNREADABLE"
+    what_template = "the Delta table at {path} cannot be read."
+    why_template = "{reason}"
+    do_template = (
+        "put its _delta_log back from a copy, or register another table; a view can be dropped and "
+        "created again. Views that do not read it go on"
+    )
+
+
+@final
 class TableExists(FreshviewError):
     """A table is already where one should be made."""
 

@@ -319,7 +319,8 @@ class TransactionUnfinished(FreshviewError):
     why_template = "{reason}"
     do_template = (
         "mend what the reason names; the next refresh completes it first, by {file}. Until then "
-        "views of these tables, and no others, stand still"
+        "views of these tables, and no others, stand still. If that can never be, remove the file: "
+        "what is written stays, and the rest of the transaction is given up"
     )
 
 

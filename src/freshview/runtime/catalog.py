@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
@@ -98,6 +99,15 @@ class ViewEntry:
 
 
 Entry = TableEntry | ViewEntry
+
+
+def new_place(view: str) -> tuple[str, str]:
+    """The identity of a view, and its folder, both never used before.
+
+    Numbers of commits begin anew with it, so nobody can take the new table for an earlier one.
+    """
+    identity = uuid.uuid4().hex
+    return identity, f"views/{view}-{identity[:8]}"
 
 
 class Catalog:
@@ -246,6 +256,16 @@ class Catalog:
             if self.view(old.name).id != old.id:
                 raise NameTaken(name=old.name)
             self.check_unread(old.name)
+            self._put(new)
+
+        self._change(change)
+
+    def renew(self, old: ViewEntry, new: ViewEntry) -> None:
+        """Give a view another table of its own, whoever reads it."""
+
+        def change() -> None:
+            if self.view(old.name).id != old.id:
+                raise NameTaken(name=old.name)
             self._put(new)
 
         self._change(change)

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from freshview.algebra.relations import Relation
+from freshview.algebra.schema import COUNT_NAME
 from freshview.errors import (
     DefinitionChanged,
     DefinitionRejected,
@@ -25,6 +26,7 @@ from freshview.errors import (
     SettingsDiffer,
     SourceSchemaChanged,
     TableMissing,
+    TableUnreadable,
     ViewNotMaintainable,
 )
 from freshview.frontend.catalyst import (
@@ -187,7 +189,9 @@ class Definitions:
             self._settings, self._stand_ins = settings, {}
         schemas = {}
         for entry in self._catalog:
-            with suppress(TableMissing):  # it stops those who read it, and nobody else
+            with suppress(
+                TableMissing, TableUnreadable
+            ):  # it stops those who read it, and nobody else
                 schemas[entry.name] = self._schema(entry.name)
         for name in set(self._stand_ins) - set(schemas):
             self._session.catalog.dropTempView(name)
@@ -214,7 +218,12 @@ class Definitions:
 
     def source_columns(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """The columns of sources as they are now."""
-        return {name: tuple(self._schema(name).names) for name in names}
+        columns = {name: tuple(self._schema(name).names) for name in names}
+        for name, held in columns.items():
+            if COUNT_NAME in held:
+                reason = "freshview counts the rows of a change in a column of this name"
+                raise InvalidColumn(name=name, column=COUNT_NAME, reason=reason)
+        return columns
 
     def _schema(self, name: str) -> StructType:
         entry: Entry = self._catalog.get(name)

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from freshview.errors import WriteFailed
 
@@ -25,7 +26,8 @@ def write_atomically(file: Path, text: str) -> None:
     temporary = _beside(file)
     try:
         with writing(file):
-            _write_through(temporary, text)
+            with written_through(temporary) as out:
+                out.write(text.encode())
             temporary.replace(file)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -38,7 +40,8 @@ def link_whole(file: Path, text: str) -> bool:
     try:
         with writing(file):
             file.parent.mkdir(parents=True, exist_ok=True)
-            _write_through(temporary, text)
+            with written_through(temporary) as out:
+                out.write(text.encode())
             try:
                 os.link(temporary, file)
             except FileExistsError:
@@ -53,9 +56,10 @@ def _beside(file: Path) -> Path:
     return file.with_name(f".{uuid.uuid4().hex}.tmp")
 
 
-def _write_through(file: Path, text: str) -> None:
-    """Write a file, and return only when it is on disk."""
-    with file.open("w", encoding="utf-8") as out:
-        out.write(text)
+@contextmanager
+def written_through(file: Path) -> Iterator[BinaryIO]:
+    """A new file to write to, which is on disk when the block ends."""
+    with file.open("wb") as out:
+        yield out
         out.flush()
         os.fsync(out.fileno())

@@ -6,10 +6,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
-
-from pyspark.errors import PySparkException
 
 from freshview.errors import (
     Cancelled,
@@ -19,11 +17,9 @@ from freshview.errors import (
     HistoryLost,
     NotFresh,
     NotIncremental,
-    OutOfMemory,
-    SparkFailed,
-    SparkGone,
     StaleCommit,
     TableMissing,
+    TableUnreadable,
     WriteFailed,
 )
 from freshview.faults import point
@@ -31,7 +27,7 @@ from freshview.planner.plan import Limits
 from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason, reason_of
 from freshview.runtime.cancellation import Interrupted, check, noted
-from freshview.runtime.catalog import Policy, ViewEntry
+from freshview.runtime.catalog import Policy, ViewEntry, new_place
 from freshview.runtime.commit import Consumed, SourceVersion, consumed_of
 from freshview.runtime.epochs import OldNews
 from freshview.runtime.incremental import Handover, IncrementalRefresh, Preferred
@@ -39,6 +35,7 @@ from freshview.runtime.lease import Lease, lease, view_lease
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
 from freshview.runtime.recompute import create, recompute
+from freshview.runtime.refresh_log import failure
 from freshview.runtime.report import UNCHANGED, Report, ViewReport
 from freshview.runtime.retries import attempts
 from freshview.runtime.schema_changes import changed_schema
@@ -104,7 +101,7 @@ class Refresher:
         self.parts = parts
         self.limits = limits or Limits()
         self.incremental = IncrementalRefresh(parts, self.limits)
-        self._consumed: dict[str, tuple[int, Consumed]] = {}
+        self._consumed: dict[str, tuple[tuple[int, str], Consumed]] = {}
 
     def refresh(self, names: Iterable[str] | None = None, policy: Policy | None = None) -> Report:
         """Bring views, and the views they read, to the newest versions of their tables.
@@ -286,8 +283,9 @@ class Refresher:
         path = self.parts.catalog.path(entry)
         while True:
             version = self.parts.tables.latest(path)
+            commit = (version, self.parts.tables.identity(path, version))
             cached = self._consumed.get(path)
-            if cached is not None and cached[0] == version:
+            if cached is not None and cached[0] == commit:
                 return cached[1]
             last = self.parts.tables.last_commit(path, entry.application)
             if self.parts.tables.latest(path) == version:
@@ -295,7 +293,7 @@ class Refresher:
         if last is None:
             raise NotFresh(name=entry.name)
         consumed = consumed_of(version, last[1])
-        self._consumed[path] = (version, consumed)
+        self._consumed[path] = (commit, consumed)
         return consumed
 
     def pending(self, entry: ViewEntry) -> dict[str, tuple[int, int]]:
@@ -320,7 +318,7 @@ class Refresher:
                     continue
                 try:
                     run.pinned[name] = self.pinned(name)
-                except TableMissing as missing:
+                except (TableMissing, TableUnreadable) as missing:
                     run.missing[name] = missing
                 point("refresh.pinning")
             if held.is_lost():  # others may have written between two of them
@@ -374,6 +372,8 @@ class Refresher:
             consumed = self.consumed(entry)
         except (NotFresh, HistoryLost, TableMissing) as lost:
             if self._is_dropped(entry):
+                if entry.name in self.parts.catalog:
+                    raise Overtaken(entry.name) from lost  # by one who has just computed it anew
                 raise
             return self._recreate(entry, policy, run, lost)
         vector = {name: run.pinned[name] for name in entry.sources}
@@ -445,44 +445,35 @@ class Refresher:
         vector = {name: run.pinned[name] for name in entry.sources}
         path, strategy = self.parts.catalog.path(entry), self.parts.strategy(entry)
         if isinstance(lost, TableMissing):
-            assert run.lease is not None
-            run.lease.check()
-            return create(self.parts, entry, strategy, vector, run, reason)
+            return self._renew(entry, strategy, vector, run, reason)
         number = self.parts.tables.number(path, entry.application) or 0
         before = Consumed(self.parts.tables.latest(path), number, {})
         return recompute(self.parts, entry, strategy, before, vector, reason, run)
 
+    def _renew(
+        self,
+        entry: ViewEntry,
+        strategy: Strategy,
+        vector: Mapping[str, SourceVersion],
+        run: Refresh,
+        reason: Reason,
+    ) -> ViewReport:
+        """A view whose table is gone gets another one, lest the numbers of its commits come again."""
+        identity, path = new_place(entry.name)
+        new = replace(entry, id=identity, path=path)
+        made = create(self.parts, new, strategy, vector, run, reason)
+        assert run.lease is not None
+        run.lease.check()
+        self.parts.catalog.renew(entry, new)
+        return made
+
     def _log_failures(self, run: Refresh, failures: Mapping[str, Exception]) -> None:
-        codes = {name: _code(error) for name, error in failures.items()}
-        failed = [
-            ViewReport(
-                name,
-                "failed",
-                self.parts.catalog.view(name).technique,
-                -1,
-                reason=codes[name],
-                why=_without_values(error),
-            )
-            for name, error in failures.items()
-        ]
+        known = {view.name: view.technique for view in self.parts.catalog.views()}
+        failed = [failure(name, known.get(name, ""), error) for name, error in failures.items()]
         changed = [report for report in run.reports if report.mode != UNCHANGED]
-        first = next(iter(codes.values()))
-        self.parts.log.append(run.identity, [*changed, *failed], run.source_rows, error=first)
-
-
-def _without_values(error: Exception) -> str:
-    """Why, for the log that others read: texts of Spark's are left out, since they quote rows."""
-    of_spark = (SparkFailed, SparkGone, OutOfMemory)
-    if isinstance(error, FreshviewError) and not isinstance(error, of_spark):
-        return str(error)
-    return f"{_code(error)}; whoever ran the refresh has got the whole error"
-
-
-def _code(error: Exception) -> str:
-    """The code of an error of ours, the condition of one of Spark's."""
-    if isinstance(error, PySparkException):
-        return error.getCondition() or type(error).__name__
-    return error.code if isinstance(error, FreshviewError) else type(error).__name__
+        self.parts.log.append(
+            run.identity, [*changed, *failed], run.source_rows, error=failed[0].reason
+        )
 
 
 def _since(started: float) -> float:

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PySparkException
 
-from freshview.errors import TableExists
+from freshview.errors import FreshviewError, OutOfMemory, SparkFailed, SparkGone, TableExists
 from freshview.planner.cost import LastRecompute
 from freshview.runtime.report import FULL, ViewReport
 from freshview.storage.native import NativeStorage
@@ -103,3 +104,25 @@ class RefreshLog:
         if not self._storage.exists(self._path):
             return SCHEMA.empty_table().select(list(columns or SCHEMA.names))
         return self._storage.read(self._path, self._storage.latest(self._path), columns)
+
+
+def failure(view: str, technique: str, error: Exception) -> ViewReport:
+    """The row of a view that could not be refreshed."""
+    return ViewReport(
+        view, "failed", technique, -1, reason=_code(error), why=_without_values(error)
+    )
+
+
+def _without_values(error: Exception) -> str:
+    """Why, for the log that others read: texts of Spark's are left out, since they quote rows."""
+    of_spark = (SparkFailed, SparkGone, OutOfMemory)
+    if isinstance(error, FreshviewError) and not isinstance(error, of_spark):
+        return str(error)
+    return f"{_code(error)}; whoever ran the refresh has got the whole error"
+
+
+def _code(error: Exception) -> str:
+    """The code of an error of ours, the condition of one of Spark's."""
+    if isinstance(error, PySparkException):
+        return error.getCondition() or type(error).__name__
+    return error.code if isinstance(error, FreshviewError) else type(error).__name__

@@ -65,7 +65,8 @@ def _session(warehouse: Warehouse) -> SparkSession:
     database = "freshview_" + hashlib.sha256(str(warehouse.root).encode()).hexdigest()[:12]
     session.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     session.sql(f"USE {database}")
-    known = {table.name for table in session.catalog.listTables() if not table.isTemporary}
+    shown = session.sql("SHOW TABLES").collect()
+    known = {row["tableName"] for row in shown if not row["isTemporary"]}
     for table in warehouse.catalog.tables():
         if table.name.lower() not in known:
             path = _text(warehouse.catalog.path(table))

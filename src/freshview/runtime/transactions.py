@@ -12,42 +12,40 @@ own, such as a CHECK constraint, is found before: such parts are tried on a shal
 If something else stops it, such as a full disk, the next one who comes goes on with it, and until then
 only its own tables stand still.
 
-The identity is the fence of the lease under which the transaction was made, so that a process that
-wakes up late touches only what is its own.
+Its files begin with the fence of the lease under which it was made, so that a process that wakes up
+late touches only what is its own; its identity in commits is random, since tables may be shared with
+other warehouses.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
 
 from freshview.errors import (
     ConcurrentWrite,
-    FreshviewError,
-    InvalidChanges,
     StaleCommit,
     TransactionUnfinished,
+    UnknownName,
     WarehouseCorrupt,
     first_line,
 )
 from freshview.faults import point
-from freshview.runtime.file_writes import link_whole, writing
+from freshview.runtime.file_writes import link_whole, writing, written_through
 from freshview.runtime.lease import Lease, lease
 from freshview.runtime.retries import attempts
-from freshview.storage.choose import Tables
-from freshview.storage.consolidate import duplicate_count
+from freshview.runtime.table_changes import Checked, TableChanges, checked, refusals
+from freshview.storage.choose import Tables, serves
 from freshview.storage.interface import Commit
-from freshview.storage.native_rules import RULES
+from freshview.storage.native_rules import Operation
 
 APPLICATION = "freshview:apply"
 Step = Mapping[str, Any]
@@ -55,20 +53,6 @@ NEVER = "[]"
 WAIT_S = 600.0
 """As long as a large transaction may take."""
 _INTENT = ".intent.json"
-
-
-@dataclass(frozen=True, slots=True)
-class TableChanges:
-    """Changes to one table. ``insert`` adds rows; ``update`` and ``delete`` go by ``key``.
-
-    Rows are a ``pyarrow.Table``, a pandas or Spark DataFrame, or a list of dictionaries. ``update``
-    has whole rows: the row with that key becomes it, or it is added. ``delete`` needs the key only.
-    """
-
-    insert: Any = None
-    update: Any = None
-    delete: Any = None
-    key: Sequence[str] = ()
 
 
 class Transactions:
@@ -83,33 +67,37 @@ class Transactions:
 
     def apply(self, changes: Mapping[str, TableChanges]) -> dict[str, int]:
         """Change the tables together; returns the version of each."""
-        checked = {name: self._checked(name, change) for name, change in changes.items()}
+        if not changes:
+            return {}
+        fitting = {
+            name: checked(name, change, self._schema(name)) for name, change in changes.items()
+        }
         with self.whole() as held:
-            for name in changes:
-                if self._path(name) in self.unfinished:
-                    raise self.unfinished[self._path(name)]
-            identity, lost = _identity(held.fence), False
+            self._check_finished(changes)
+            staged, lost = _numbered(held.fence), False
             try:
-                steps = [
-                    step
-                    for name, rows in checked.items()
-                    for step in self._staged(identity, name, tuple(changes[name].key), rows)
-                ]
+                steps = self._steps(staged, fitting)
                 point("transaction.staged")
                 if len(steps) == 1:
-                    self._write_alone(steps[0])
+                    self._write_alone(held, steps[0])
                 else:
                     self._try(steps)
                     _intend(held, self._intent(held.fence), steps)
             finally:
                 if self._intent(held.fence) not in self._intents():
-                    self._unstage(identity)
+                    self._unstage(staged)
             if len(steps) > 1:
                 lost = self._happen(held, steps)
         if lost:
             # Whoever has the lease now completes the transaction.
-            self.recover()
+            with self.whole():
+                self._check_finished(changes)
         return {name: self._tables.latest(self._path(name)) for name in changes}
+
+    def _check_finished(self, names: Iterable[str]) -> None:
+        for name in names:
+            if self._path(name) in self.unfinished:
+                raise self.unfinished[self._path(name)]
 
     def _happen(self, held: Lease, steps: Sequence[Step]) -> bool:
         """Complete the transaction that has just been intended; True if the lease is lost."""
@@ -146,55 +134,40 @@ class Transactions:
 
         One that says never stands for a holder that was paused: it cannot intend anything later.
         """
-        return self._folder / f"{_identity(fence)}{_INTENT}"
+        return self._folder / f"{_numbered(fence)}{_INTENT}"
 
     def _intents(self) -> list[Path]:
         """Those that are to be completed."""
         found = sorted(self._folder.glob(f"*{_INTENT}"))
         return [file for file in found if _size(file) != len(NEVER)]
 
-    def _checked(self, name: str, change: TableChanges) -> dict[str, pa.Table]:
-        """The rows of each kind of change in the table's types, or an error before any write."""
-        schema = self._tables.state(self._path(name)).arrow_schema
-        if not change.key and (change.update is not None or change.delete is not None):
-            raise InvalidChanges(table=name, reason="update and delete need a key")
-        missing = [column for column in change.key if column not in schema.names]
-        if missing:
-            raise InvalidChanges(table=name, reason=f"it has no column {', '.join(missing)}")
-        key_schema = pa.schema([schema.field(column) for column in change.key])
-        rows = {
-            "insert": _rows(name, change.insert, schema),
-            "update": _rows(name, change.update, schema),
-            "delete": _rows(name, change.delete, key_schema),
-        }
-        present = {kind: some for kind, some in rows.items() if some is not None}
-        _check_keys(name, change.key, [present[k] for k in ("update", "delete") if k in present])
-        if not present:
-            raise InvalidChanges(table=name, reason="there is nothing to insert, update or delete")
-        return present
-
-    def _staged(
-        self, identity: str, name: str, key: tuple[str, ...], rows: Mapping[str, pa.Table]
-    ) -> Iterator[dict[str, Any]]:
-        """The commits of one table, their rows on disk: those by key first, then insertions."""
-        path = self._path(name)
-        after = self._number(path)
-        files = {kind: f"{identity}.{name}.{kind}.parquet" for kind in rows}
-        for kind, some in rows.items():
-            with writing(self._folder / files[kind]):
-                pq.write_table(some, self._folder / files[kind])
-        for part, kinds in (("by key", ("update", "delete")), ("insert", ("insert",))):
-            present = {kind: files[kind] for kind in kinds if kind in rows}
-            if present:
-                yield {
-                    "transaction": identity,
-                    "table": name,
-                    "part": part,
-                    "path": path,
-                    "after": after,
-                    "key": key,
-                    "files": present,
-                }
+    def _steps(self, staged: str, fitting: Mapping[str, Checked]) -> list[Step]:
+        """The commits of a transaction, their rows on disk: those by key first, then insertions."""
+        identity = uuid.uuid4().hex
+        steps: list[Step] = []
+        for name, change in fitting.items():
+            files = {kind: f"{staged}.{name}.{kind}.parquet" for kind in change.rows}
+            for kind, rows in change.rows.items():
+                file = self._folder / files[kind]
+                with refusals(name), writing(file), written_through(file) as out:
+                    pq.write_table(rows, out)
+            path = self._path(name)
+            after = self._number(path)
+            for part, kinds in (("by key", ("update", "delete")), ("insert", ("insert",))):
+                present = {kind: files[kind] for kind in kinds if kind in change.rows}
+                if present:
+                    steps.append(
+                        {
+                            "transaction": identity,
+                            "table": name,
+                            "part": part,
+                            "path": path,
+                            "after": after,
+                            "key": change.key,
+                            "files": present,
+                        }
+                    )
+        return [{**step, "of": len(steps)} for step in steps]
 
     def _complete(self, intent: Path, steps: Sequence[Step]) -> None:
         """Write what the intent names and is not written yet, then forget the intent."""
@@ -216,26 +189,34 @@ class Transactions:
         except FileNotFoundError:
             return  # its own process, thought to be dead, has just completed it
         try:
-            self._complete(intent, steps)
+            self._complete(intent, [{**step, "path": self._path(step["table"])} for step in steps])
         except Exception as error:
             if intent.exists():
                 problem = _unfinished(steps, first_line(error), intent)
-                self.unfinished |= {step["path"]: problem for step in steps}
+                for step in steps:
+                    with suppress(UnknownName):
+                        self.unfinished[self._path(step["table"])] = problem
 
-    def _write_alone(self, step: Step) -> None:
-        """A transaction of one commit needs no intent and no trial: refused, it leaves nothing."""
-        with _refusals(step["table"]):
-            self._write(step)
+    def _write_alone(self, held: Lease, step: Step) -> None:
+        """A transaction of one commit needs no intent and no trial: refused, it leaves nothing.
+
+        The lease is asked after the number is read, so one that slept finds the number taken.
+        """
+        with refusals(step["table"]):
+            self._write(step, held.check)
 
     def _try(self, steps: Sequence[Step]) -> None:
-        """Write the parts of tables that have rules of their own to clones of these first."""
+        """Write the parts of tables that Spark has to write to clones of these first.
+
+        Those are the tables with rules of their own, which may refuse rows that fit the columns.
+        """
         for path in dict.fromkeys(step["path"] for step in steps):
-            if not self._tables.state(path).features & RULES:
+            if serves(self._tables.state(path), Operation.WRITE) is None:
                 continue
             parts = [step for step in steps if step["path"] == path]
             trial = self._folder / f"{parts[0]['transaction']}.{parts[0]['table']}.trial"
             try:
-                with _refusals(parts[0]["table"]):
+                with refusals(parts[0]["table"]):
                     self._tables.spark.clone(path, str(trial))
                     for part in parts:
                         self._write_to(str(trial), part, None)
@@ -252,24 +233,31 @@ class Transactions:
                 return True
         return False
 
+    def _schema(self, name: str) -> pa.Schema:
+        return self._tables.state(self._path(name)).arrow_schema
+
     def _number(self, path: str) -> int:
         return self._tables.number(path, APPLICATION) or 0
 
-    def _write(self, step: Step) -> None:
+    def _write(self, step: Step, check: Callable[[], None] = lambda: None) -> None:
         """Write one table's part; others may write in between, so more than once.
 
         The number is read before the commits are looked through, and the write is refused if it is
-        no longer the last: so nobody can have written the part between the look and the write.
+        no longer the last: so nobody can have written the part between the look and the write. A
+        write that fails once its commit is there, at a checkpoint for instance, is a write.
         """
         for last in attempts():
             number = self._number(step["path"])
             if self._is_written(step, number):
                 return
+            check()
             point("transaction.before_write")
             try:
                 self._write_after(step, number)
-            except (ConcurrentWrite, StaleCommit):
-                if last:
+            except Exception as error:
+                if self._is_written(step):
+                    return
+                if last or not isinstance(error, ConcurrentWrite | StaleCommit):
                     raise
             else:
                 return
@@ -278,11 +266,14 @@ class Transactions:
         self._write_to(step["path"], step, Commit(APPLICATION, number + 1, _mark(step)))
 
     def _write_to(self, path: str, step: Step, commit: Commit | None) -> None:
-        rows = {kind: pq.read_table(self._folder / file) for kind, file in step["files"].items()}
+        schema = self._tables.state(path).arrow_schema
+        rows = {}
+        for kind, file in step["files"].items():
+            held = pq.read_table(self._folder / file)
+            rows[kind] = held if kind == "delete" else _widened(held, schema)
         if "insert" in rows:
             self._tables.append(path, rows["insert"], commit)
             return
-        schema = self._tables.state(path).arrow_schema
         keys = pa.schema([schema.field(column) for column in step["key"]])
         updates, deletes = rows.get("update"), rows.get("delete")
         self._tables.apply(
@@ -294,17 +285,6 @@ class Transactions:
         )
 
 
-@contextmanager
-def _refusals(table: str) -> Iterator[None]:
-    """What a table refuses in the block as an error in the changes."""
-    try:
-        yield
-    except FreshviewError:
-        raise
-    except Exception as error:
-        raise InvalidChanges(table=table, reason=first_line(error)) from error
-
-
 def _size(file: Path) -> int:
     try:
         return file.stat().st_size
@@ -312,15 +292,28 @@ def _size(file: Path) -> int:
         return 0
 
 
-def _identity(fence: int) -> str:
+def _numbered(fence: int) -> str:
+    """How the files of a transaction begin."""
     return f"{fence:012d}"
+
+
+def _widened(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Staged rows with the columns that the table has got since, which are NULL in them."""
+    if set(rows.column_names) - set(schema.names):
+        return rows  # a column is gone, and the table is to say so
+    for field in schema:
+        if field.name not in rows.column_names and field.nullable:
+            rows = rows.append_column(field, pa.nulls(len(rows), field.type))
+    return rows.select([name for name in schema.names if name in rows.column_names])
 
 
 def _intend(held: Lease, intent: Path, steps: Sequence[Step]) -> None:
     """From now on the transaction happens, unless somebody has taken over meanwhile."""
     held.check()
     point("transaction.checked")
-    if not link_whole(intent, json.dumps(steps)):
+    # Without paths: a warehouse that was moved or copied must complete it in its own tables.
+    lasting = [{name: step[name] for name in step if name != "path"} for step in steps]
+    if not link_whole(intent, json.dumps(lasting)):
         raise held.loss()
 
 
@@ -328,7 +321,8 @@ def _read(intent: Path) -> list[Step]:
     """The steps of an intent. Raises FileNotFoundError when somebody has completed it."""
     try:
         steps = json.loads(intent.read_text(encoding="utf-8"))
-        complete = all({"table", "path", "part", "after", "key", "files"} <= {*s} for s in steps)
+        needed = {"transaction", "table", "part", "of", "after", "key", "files"}
+        complete = all(needed <= {*step} for step in steps)
     except (ValueError, TypeError) as problem:
         raise WarehouseCorrupt(file=str(intent), reason=str(problem)) from problem
     if not complete:
@@ -338,43 +332,9 @@ def _read(intent: Path) -> list[Step]:
 
 def _mark(step: Step) -> dict[str, object]:
     """What tells the commit of a step from all others of the table."""
-    return {
-        "transaction": step["transaction"],
-        "table": step["table"],
-        "part": step["part"],
-    }
+    return {name: step[name] for name in ("transaction", "table", "part", "of")}
 
 
 def _unfinished(steps: Sequence[Step], reason: str, file: Path) -> TransactionUnfinished:
     tables = ", ".join(dict.fromkeys(step["table"] for step in steps))
     return TransactionUnfinished(tables=tables, reason=reason, file=str(file))
-
-
-def _check_keys(table: str, key: Sequence[str], changes: Sequence[pa.Table]) -> None:
-    """A row is updated or deleted once in a transaction; twice would have no order."""
-    if not changes:
-        return
-    keys = pa.concat_tables([rows.select(list(key)) for rows in changes])
-    repeated = duplicate_count(keys, key)
-    if repeated:
-        reason = f"{repeated} of its updates and deletes have a key that another one has"
-        raise InvalidChanges(table=table, reason=reason)
-
-
-def _rows(table: str, rows: Any, schema: pa.Schema) -> pa.Table | None:
-    """The rows as Arrow in the table's columns and types."""
-    if rows is None:
-        return None
-    if isinstance(rows, DataFrame):
-        rows = rows.toArrow()
-    elif isinstance(rows, pd.DataFrame):
-        rows = pa.Table.from_pandas(rows, preserve_index=False)
-    try:
-        if not isinstance(rows, pa.Table):
-            unknown = {column for row in rows for column in row} - set(schema.names)
-            if unknown:
-                raise InvalidChanges(table=table, reason=f"it has no column {sorted(unknown)}")
-            return pa.Table.from_pylist(list(rows), schema)
-        return rows.select(schema.names).cast(schema)
-    except (pa.ArrowException, KeyError, TypeError, AttributeError) as error:
-        raise InvalidChanges(table=table, reason=str(error)) from error

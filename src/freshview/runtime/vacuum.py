@@ -22,14 +22,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from freshview.errors import Busy, FreshviewError, RetentionTooShort
 from freshview.runtime.catalog import Catalog, ViewEntry
-from freshview.runtime.commit import Consumed
+from freshview.runtime.commit import Consumed, SourceVersion
 from freshview.runtime.epochs import Epochs
 from freshview.runtime.lease import lease, view_lease
 from freshview.runtime.transactions import NEVER
+from freshview.storage.native_handles import check_process
 
 DEFAULT_HOURS = 168
 """A week, Delta's own default: as long can an earlier version or epoch of a view be read."""
@@ -74,6 +75,7 @@ def leftovers(
     """
     if not (math.isfinite(hours) and hours >= LEAST_HOURS):
         raise RetentionTooShort(hours=hours, least=LEAST_HOURS)
+    check_process()
     before = time.time() - hours * 3600
     yield from _unfinished_views(catalog, before)
     catalog.load()
@@ -111,22 +113,22 @@ def _known(catalog: Catalog, folder: Path) -> bool:
 
 def _needed_by_readers(
     catalog: Catalog, entry: ViewEntry, consumed: Callable[[ViewEntry], Consumed]
-) -> set[int]:
+) -> set[SourceVersion]:
     """The versions of a view that the views above it have come to: their next deltas start there."""
     versions = set()
     for name in catalog.readers(entry.name):
         try:
-            versions.add(consumed(catalog.view(name)).sources[entry.name].version)
+            versions.add(consumed(catalog.view(name)).sources[entry.name])
         except (FreshviewError, KeyError):
             continue  # it has no readable state, and is going to be recomputed anyway
     return versions
 
 
-def _in_epochs(catalog: Catalog, entry: ViewEntry) -> set[int]:
+def _in_epochs(catalog: Catalog, entry: ViewEntry) -> set[SourceVersion]:
     """The versions of a view in epochs that are kept however old they are."""
     epochs = Epochs(catalog.root)
     kept = [epochs.read(number) for number in _newest_of_each(epochs).values()]
-    return {e.views[entry.name].version for e in kept if e is not None and entry.name in e.views}
+    return {e.views[entry.name] for e in kept if e is not None and entry.name in e.views}
 
 
 def _newest_of_each(epochs: Epochs) -> dict[frozenset[str], int]:
@@ -145,7 +147,9 @@ def _superseded(epochs: Epochs) -> list[Path]:
     return [epochs.file(number) for number in epochs.numbers() if number not in kept]
 
 
-def _old_files(table: Path, hours: float, before: float, needed: set[int]) -> Iterator[Leftover]:
+def _old_files(
+    table: Path, hours: float, before: float, needed: set[SourceVersion]
+) -> Iterator[Leftover]:
     """Data files of a view's table that only versions older than the retention refer to.
 
     Also those that a killed writer left without a commit, and its temporary files in the log.
@@ -158,10 +162,12 @@ def _old_files(table: Path, hours: float, before: float, needed: set[int]) -> It
         math.ceil(hours), dry_run=True, enforce_retention_duration=False, full=True
     )
     kept: set[str] = set()
-    for version in needed - {opened.version()}:
+    # Those of a view that had the name before are versions of another table.
+    identity = str(opened.metadata().id)
+    for version in {state.version for state in needed if state.table_id == identity}:
         try:
             kept.update(Path(uri).name for uri in DeltaTable(str(table), version).file_uris())
-        except TableNotFoundError:
+        except DeltaError:
             continue  # its log is gone, and so is what could be read by it
     for name in found:
         file = table / name

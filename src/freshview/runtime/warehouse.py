@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
@@ -21,13 +20,21 @@ from freshview.errors import (
     InvalidPath,
     TableMissing,
     UnknownEpoch,
+    WriteFailed,
 )
 from freshview.faults import point
 from freshview.frontend.catalyst import COPIED_SETTINGS
 from freshview.planner.plan import Limits
 from freshview.planner.strategy import Strategy, Technique
 from freshview.runtime.cancellation import cancellable
-from freshview.runtime.catalog import Catalog, Policy, TableEntry, ViewEntry, check_name
+from freshview.runtime.catalog import (
+    Catalog,
+    Policy,
+    TableEntry,
+    ViewEntry,
+    check_name,
+    new_place,
+)
 from freshview.runtime.check import CheckResult, compare, repair
 from freshview.runtime.definitions import (
     Definitions,
@@ -53,7 +60,8 @@ from freshview.runtime.session import spark_session
 from freshview.runtime.sources import Sources
 from freshview.runtime.statements import run_statement
 from freshview.runtime.status import ViewStatus, status_of
-from freshview.runtime.transactions import TableChanges, Transactions
+from freshview.runtime.table_changes import TableChanges
+from freshview.runtime.transactions import Transactions
 from freshview.runtime.vacuum import DEFAULT_HOURS, Leftover, leftovers
 from freshview.runtime.view_graph import check_replaceable
 from freshview.storage.choose import Limits as StorageLimits
@@ -339,11 +347,9 @@ class Warehouse:
             self.catalog.check_free(name)
         else:
             check_replaceable(self.catalog, name, strategy.sources)
-        identity = uuid.uuid4().hex
         entry = ViewEntry(
             name,
-            identity,
-            f"views/{name}-{identity[:8]}",
+            *new_place(name),
             strategy.sources,
             tuple(a.name for a in strategy.visible),
             strategy.is_counted,
@@ -426,11 +432,12 @@ def open_warehouse(
     """Open a warehouse folder, making it one if it is none yet and ``create`` allows it.
 
     A transaction that was interrupted is completed, as far as its tables allow it; if they do not,
-    the next refresh says so. One that somebody is working on is left to them.
+    the next refresh says so. One that somebody is working on is left to them, and so is one for which
+    there is no room: reading needs none.
     """
     if create:
         Catalog.create(Path(path).absolute())
     warehouse = Warehouse(path, spark)
-    with suppress(Busy):
+    with suppress(Busy, WriteFailed):
         warehouse.parts.transactions.recover(wait_s=0)
     return warehouse

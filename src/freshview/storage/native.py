@@ -50,7 +50,7 @@ from freshview.storage.native_files import (
     schema_of,
     shown,
 )
-from freshview.storage.native_handles import Handles, local_folder
+from freshview.storage.native_handles import Handles, local_folder, stamp
 from freshview.storage.native_lookup import Lookup
 from freshview.storage.native_ranges import engine_for
 from freshview.storage.native_rules import INT96, Operation, refusal
@@ -80,7 +80,7 @@ class NativeStorage:
         self._options = dict(options) if options else None
         self._handles = Handles(options)
         self._footers = Footers()
-        self._states: dict[tuple[str, str, int], TableState] = {}
+        self._states: dict[tuple[object, ...], TableState] = {}
         self._guard = Lock()
 
     def exists(self, path: str) -> bool:
@@ -367,7 +367,7 @@ class NativeStorage:
 
     def _state(self, path: str, table: DeltaTable) -> TableState:
         metadata, version = table.metadata(), table.version()
-        key = (path, str(metadata.id), version)
+        key = (path, str(metadata.id), version, stamp(path, version))
         known = self._states.get(key)
         if known is None:
             known = _described(path, table)

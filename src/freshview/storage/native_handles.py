@@ -28,7 +28,14 @@ from urllib.parse import unquote, urlsplit
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundError
 
-from freshview.errors import ForkedProcess, HistoryLost, NativeRefused, TableMissing
+from freshview.errors import (
+    ForkedProcess,
+    HistoryLost,
+    NativeRefused,
+    TableMissing,
+    TableUnreadable,
+    first_line,
+)
 
 _Stamp = tuple[int, int, int]
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -42,6 +49,20 @@ def check_process() -> None:
         _users.append(os.getpid())
     if _users[0] != os.getpid():
         raise ForkedProcess(process=os.getpid(), parent=_users[0])
+
+
+@contextmanager
+def _without_panics(path: str) -> Iterator[None]:
+    """A panic of the native library is no end of the program: Spark can try, or the view fails."""
+    try:
+        yield
+    except BaseException as problem:
+        if type(problem).__name__ != "PanicException":
+            raise
+        if "Forked process" in str(problem):
+            raise ForkedProcess(process=os.getpid(), parent=os.getppid()) from problem
+        reason = f"it panicked: {first_line(problem)}"
+        raise NativeRefused(path=path, operation="use", reason=reason) from problem
 
 
 def local_folder(path: str) -> str | None:
@@ -83,19 +104,19 @@ class Handles:
         After an error inside the block the handle is dropped, since a failed write can leave it
         between two versions.
         """
-        with self._lock(path):
+        with self._lock(path), _without_panics(path):
             handle = self._advanced(path)
             try:
                 yield handle.table
             except BaseException:
                 self._newest.pop(path, None)
                 raise
-            handle.stamp = _stamp(path, handle.table.version())
+            handle.stamp = stamp(path, handle.table.version())
 
     @contextmanager
     def at(self, path: str, version: int) -> Iterator[DeltaTable]:
         """The table at a version, locked. Registering it with a query copies its snapshot."""
-        with self._lock(path):
+        with self._lock(path), _without_panics(path):
             newest = self._newest.get(path)
             if newest and newest.table.version() == version and self._current(path, newest):
                 yield newest.table
@@ -127,14 +148,14 @@ class Handles:
             self.forget(path)
             table = self._opened(path, None)
             handle = self._newest[path] = _Handle(table, None)
-        handle.stamp = _stamp(path, handle.table.version())
+        handle.stamp = stamp(path, handle.table.version())
         return handle
 
     def _travelled(self, path: str, version: int) -> _Handle:
         key = (path, version)
         handle = self._pinned.get(key)
         if handle is None or not self._current(path, handle):
-            handle = _Handle(self._opened(path, version), _stamp(path, version))
+            handle = _Handle(self._opened(path, version), stamp(path, version))
         with self._guard:
             self._pinned[key] = handle
             self._pinned.move_to_end(key)
@@ -143,7 +164,7 @@ class Handles:
         return handle
 
     def _current(self, path: str, handle: _Handle) -> bool:
-        return handle.stamp == _stamp(path, handle.table.version())
+        return handle.stamp == stamp(path, handle.table.version())
 
     def _opened(self, path: str, version: int | None) -> DeltaTable:
         try:
@@ -158,7 +179,7 @@ class Handles:
                 ) from problem
             if isinstance(problem, TableNotFoundError) or not self.exists(path):
                 raise TableMissing(path=path, reason=_why_missing(path, problem)) from problem
-            raise
+            raise TableUnreadable(path=path, reason=first_line(problem)) from problem
         except OSError as problem:
             raise TableMissing(path=path, reason=_why_missing(path, problem)) from problem
 
@@ -177,7 +198,8 @@ def _why_missing(path: str, problem: Exception) -> str:
     return "the folder has no _delta_log, so whatever is in it is not a Delta table"
 
 
-def _stamp(path: str, version: int) -> _Stamp | None:
+def stamp(path: str, version: int) -> _Stamp | None:
+    """What tells a commit's file from another one with its name; None where it cannot be seen."""
     folder = local_folder(path)
     if folder is None:
         return None

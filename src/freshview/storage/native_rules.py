@@ -49,18 +49,6 @@ _WRITES = {
     # deltalake 1.6 spells the partition value -1.10 as "-1.-10".
     has.DECIMAL_PARTITION: "NATIVE_NO_DECIMAL_PARTITION_WRITE",
 }
-RULES = frozenset(
-    {
-        has.CHECK,
-        has.INVARIANT,
-        has.GENERATED,
-        has.IDENTITY,
-        has.CHAR,
-        has.VARCHAR,
-        has.APPEND_ONLY,
-    }
-)
-"""Features by which a table may refuse rows that fit its columns."""
 _FLAT_TYPES = frozenset(
     {
         "boolean",
