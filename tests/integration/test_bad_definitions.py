@@ -265,3 +265,15 @@ def test_changes_that_do_not_fit(shop: fv.Warehouse) -> None:
         refused(shop.root, "INVALID_CHANGES", lambda c=changes: shop.apply(c), "orders", said)
     with unchanged(shop.root):
         assert {view.mode for view in shop.refresh().views} == {"unchanged"}
+
+
+def test_a_table_with_a_column_that_freshview_adds(shop: fv.Warehouse, spark: SparkSession) -> None:
+    path = shop.root.parent / "counted"
+    spark.sql(f"CREATE TABLE delta.`{path}` USING delta AS SELECT 1L AS k, 5L AS __n")
+    shop.register("counted", path)
+    refused(
+        shop.root,
+        "INVALID_COLUMN",
+        lambda: shop.create_view("bad", "SELECT sum(__n) AS s FROM counted"),
+        "counted cannot have a column named '__n'",
+    )

@@ -169,6 +169,17 @@ def test_a_transaction_that_cannot_be_intended_does_not_happen(shop: fv.Warehous
     assert shop.apply(changes) == {"t": before + 2}
 
 
+def test_a_warehouse_that_waits_for_room_can_be_read(shop: fv.Warehouse) -> None:
+    changes = {"t": fv.TableChanges(update=[{"k": 1, "text": "c"}], insert=[{"k": 6}], key=["k"])}
+    with pytest.raises(FreshviewError), room_after("transaction.table_written"):
+        shop.apply(changes)
+    with room(0):
+        waiting = fv.open(shop.root, shop.spark)
+        assert waiting.read("counted").count()
+    waiting.refresh()
+    assert shop.check("counted").ok
+
+
 def rows_of(shop: fv.Warehouse) -> list[tuple[object, ...]]:
     return sorted((tuple(row) for row in shop.table("t").select("k", "text").collect()), key=repr)
 

@@ -32,6 +32,8 @@ import pyarrow.parquet as pq
 
 from freshview.errors import (
     ConcurrentWrite,
+    InvalidChanges,
+    SchemaMismatch,
     StaleCommit,
     TransactionUnfinished,
     UnknownName,
@@ -220,6 +222,8 @@ class Transactions:
                     self._tables.spark.clone(path, str(trial))
                     for part in parts:
                         self._write_to(str(trial), part, None)
+            except SchemaMismatch as error:
+                raise InvalidChanges(table=parts[0]["table"], reason=error.why) from error
             finally:
                 shutil.rmtree(trial, ignore_errors=True)
 
