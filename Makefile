@@ -42,7 +42,7 @@ bench: setup ## every number of the README and the docs, measured on this machin
 	@$(bin)/python bench/lookups.py .bench-data/lookups
 
 SEED ?= 1
-soak: setup ## half an hour of kills and storms, then every view version is checked (SEED=n)
+soak: setup ## an hour of kills and storms, then every view version is checked (SEED=n)
 	@$(bin)/python -m soak.run --minutes 2 --kills 0 --seed $(SEED) --actors transfer-1 refresh-1 refresh-2
 	@$(bin)/python -m soak.kills --count 200 --seed $(SEED)
 	@$(bin)/python -m soak.run --minutes 10 --kills 60 --seed $(SEED)

@@ -7,7 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,39 @@ def values(folder: Path, name: str) -> list[str]:
     return sorted(storage.read(path, storage.latest(path))["v"].to_pylist())
 
 
+@contextmanager
+def asleep(folder: Path, point: str, number: int) -> Iterator[subprocess.Popen[str]]:
+    """A process that changes both tables and has stopped itself on the way."""
+    child = [transaction_child.__name__, str(folder), point, str(number), str(EXPIRES_S)]
+    command = [sys.executable, "-m", *child]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sleeper:
+        _, status = os.waitpid(sleeper.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        yield sleeper
+
+
 def change(value: str) -> dict[str, TableChanges]:
     rows = pa.table({"k": [2], "v": [value]})
     return {name: TableChanges(insert=rows) for name in TABLES}
+
+
+def dying(point: str) -> Callable[[str], None]:
+    def handler(name: str) -> None:
+        if name == point:
+            faults.install(None)
+            raise KeyboardInterrupt
+
+    return handler
+
+
+def interrupted(folder: Path, point: str) -> None:
+    """A transaction over both tables whose process ends at a point."""
+    faults.install(dying(point))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            transactions(folder).apply(change("whole"))
+    finally:
+        faults.install(None)
 
 
 @pytest.mark.parametrize(
@@ -63,18 +94,7 @@ def test_one_that_sleeps_past_its_lease_does_nothing_twice_and_nothing_by_halves
     folder: Path, monkeypatch: pytest.MonkeyPatch, point: str, number: int, outcome: str
 ) -> None:
     monkeypatch.setattr(lease, "EXPIRES_S", EXPIRES_S)
-    command = [
-        sys.executable,
-        "-m",
-        transaction_child.__name__,
-        str(folder),
-        point,
-        str(number),
-        str(EXPIRES_S),
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sleeper:
-        _, status = os.waitpid(sleeper.pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status)
+    with asleep(folder, point, number) as sleeper:
         others = transactions(folder)
         expected = {"done": ["first", "late"], "LEASE_LOST": ["first"]}[outcome]
         with others.whole() as held:
@@ -112,19 +132,10 @@ def test_a_part_that_somebody_else_writes_meanwhile_is_not_written_again(folder:
 
 
 def test_one_that_is_interrupted_is_completed_before_anything_else(folder: Path) -> None:
-    def die(name: str) -> None:
-        if name == "transaction.table_written":
-            raise KeyboardInterrupt
-
-    faults.install(die)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            transactions(folder).apply(change("interrupted"))
-    finally:
-        faults.install(None)
+    interrupted(folder, "transaction.table_written")
     assert [len(values(folder, name)) for name in TABLES] == [2, 1]
     with transactions(folder).whole():
-        assert [values(folder, name) for name in TABLES] == [["first", "interrupted"]] * 2
+        assert [values(folder, name) for name in TABLES] == [["first", "whole"]] * 2
 
 
 def test_bad_rows_are_refused_before_anything_is_written(folder: Path) -> None:
@@ -138,18 +149,7 @@ def test_one_that_sleeps_is_sealed_also_if_the_first_who_took_over_failed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "EXPIRES_S", EXPIRES_S)
-    command = [
-        sys.executable,
-        "-m",
-        transaction_child.__name__,
-        str(folder),
-        "transaction.checked",
-        "1",
-        str(EXPIRES_S),
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sleeper:
-        _, status = os.waitpid(sleeper.pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status)
+    with asleep(folder, "transaction.checked", 1) as sleeper:
         with (
             pytest.raises(KeyboardInterrupt),
             lease.lease(folder / "_freshview/transactions/lease"),
@@ -169,25 +169,6 @@ def test_two_names_of_one_table_are_two_parts(folder: Path) -> None:
     rows = [pa.table({"k": [2], "v": [value]}) for value in ("x", "y")]
     work.apply({"one": TableChanges(insert=rows[0]), "alias": TableChanges(insert=rows[1])})
     assert values(folder, "one") == ["first", "x", "y"]
-
-
-def dying(point: str) -> Callable[[str], None]:
-    def handler(name: str) -> None:
-        if name == point:
-            faults.install(None)
-            raise KeyboardInterrupt
-
-    return handler
-
-
-def interrupted(folder: Path, point: str) -> None:
-    """A transaction over both tables whose process ends at a point."""
-    faults.install(dying(point))
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            transactions(folder).apply(change("whole"))
-    finally:
-        faults.install(None)
 
 
 def test_a_table_of_two_warehouses_gets_the_parts_of_both(folder: Path, tmp_path: Path) -> None:
