@@ -9,9 +9,10 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame
 
-from freshview.errors import FreshviewError, InvalidChanges, first_line
+from freshview.errors import FreshviewError, InvalidChanges, SparkGone, first_line
 from freshview.storage.consolidate import duplicate_count
 
 
@@ -69,6 +70,8 @@ def refusals(table: str) -> Iterator[None]:
         yield
     except FreshviewError:
         raise
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise SparkGone(name=table, reason=first_line(error)) from error
     except Exception as error:
         raise InvalidChanges(table=table, reason=first_line(error)) from error
 
