@@ -86,7 +86,7 @@ def visit(warehouse: Warehouse, dice: random.Random, note: Note) -> Iterator[Non
 
 
 def reshape(warehouse: Warehouse, dice: random.Random, note: Note) -> Iterator[None]:
-    """Writes by Spark's SQL: moves money within a table, optimizes, and adds columns."""
+    """Writes by Spark's SQL: moves money within a table, optimizes, and changes the schemas."""
     spark: SparkSession = warehouse.spark
     tables = {n: f"delta.`{warehouse.root}/tables/{n}`" for n in ("checking", "savings", "visits")}
     while True:
@@ -98,11 +98,13 @@ def reshape(warehouse: Warehouse, dice: random.Random, note: Note) -> Iterator[N
                     WHERE id IN ({one}, {two})""",
                 f"OPTIMIZE {tables[dice.choice(list(tables))]}",
                 f"OPTIMIZE {tables['visits']} ZORDER BY (owner)",
-                f"ALTER TABLE {tables['visits']} ADD COLUMN (extra{number} INT)",
+                f"ALTER TABLE {tables[dice.choice(list(tables))]} ADD COLUMN (extra{number} INT)",
+                f"ALTER TABLE {tables['visits']} ALTER COLUMN {dice.choice(VISITS.names)} FIRST",
+                f"ALTER TABLE {table} ALTER COLUMN amount COMMENT 'in euros, {number}'",
                 f"UPDATE {tables['visits']} SET kind = 'none' WHERE id % 5 = {number % 5}",
                 f"DELETE FROM {tables['visits']} WHERE id % 3 = {number % 3} AND kind = 'none'",
             ],
-            [6, 2, 1, 1, 3, 3],
+            [6, 2, 1, 2, 1, 1, 3, 3],
         )[0]
         try:
             spark.sql(statement).collect()

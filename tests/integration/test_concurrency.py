@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
@@ -394,8 +395,9 @@ def test_a_view_whose_table_is_gone_is_computed_anew(warehouse: fv.Warehouse) ->
     assert_right(warehouse, 1, 2, 3, 4, 5)
 
 
+@pytest.mark.parametrize("replaced", [False, True])
 def test_numbers_do_not_come_again_when_a_view_is_computed_anew(
-    warehouse: fv.Warehouse, spark: SparkSession
+    warehouse: fv.Warehouse, spark: SparkSession, *, replaced: bool
 ) -> None:
     """A refresher sleeps before its commit; meanwhile the view is lost, and made by another one."""
     insert(warehouse, 4)
@@ -403,9 +405,15 @@ def test_numbers_do_not_come_again_when_a_view_is_computed_anew(
     def meanwhile() -> None:
         held = max(lease.view_lease(warehouse.root, "totals").glob("0*"))
         os.utime(held, (0, 0))
-        shutil.rmtree(warehouse.parts.sources.path("totals"))
+        place = warehouse.parts.sources.path("totals")
+        rows = DeltaTable(place).to_pyarrow_table()
+        shutil.rmtree(place)
+        if replaced:
+            write_deltalake(place, rows)
         insert(warehouse, 5)
-        fv.open(warehouse.root, spark).refresh()
+        report = fv.open(warehouse.root, spark).refresh()
+        lost = "VIEW_NOT_COMPUTED" if replaced else "TABLE_MISSING"
+        assert report["totals"].reason == lost
 
     with happening("refresh.before_commit", meanwhile):
         warehouse.refresh()

@@ -203,12 +203,12 @@ class NotIncremental(FreshviewError):
 
 @final
 class NotFresh(FreshviewError):
-    """A view was never computed or has no readable commit."""
+    """The table at a view's place has no commit of the view."""
 
     code = "VIEW_NOT_COMPUTED"
     what_template = "{name} has no committed content."
-    why_template = "its creation was interrupted"
-    do_template = "refresh it with policy FULL, or drop and create it again"
+    why_template = "the table at its place was put there by other hands"
+    do_template = "refresh it: it is computed anew, in another place"
 
 
 @final

@@ -444,9 +444,10 @@ class Refresher:
             raise NotIncremental(name=entry.name, reason=reason.code, why=reason.why, do=reason.do)
         vector = {name: run.pinned[name] for name in entry.sources}
         path, strategy = self.parts.catalog.path(entry), self.parts.strategy(entry)
-        if isinstance(lost, TableMissing):
+        if isinstance(lost, TableMissing | NotFresh):
             return self._renew(entry, strategy, vector, run, reason)
-        number = self.parts.tables.number(path, entry.application) or 0
+        number = self.parts.tables.number(path, entry.application)
+        assert number is not None
         before = Consumed(self.parts.tables.latest(path), number, {})
         return recompute(self.parts, entry, strategy, before, vector, reason, run)
 
@@ -458,7 +459,10 @@ class Refresher:
         run: Refresh,
         reason: Reason,
     ) -> ViewReport:
-        """A view whose table is gone gets another one, lest the numbers of its commits come again."""
+        """A view whose table is gone, or is not of its making, gets another one.
+
+        In the old place the numbers of its commits would come again.
+        """
         identity, path = new_place(entry.name)
         new = replace(entry, id=identity, path=path)
         made = create(self.parts, new, strategy, vector, run, reason)
