@@ -7,7 +7,8 @@ is doing, the work stops at its next `check`, gives back its leases, and then th
 would have got it: KeyboardInterrupt, the end of the process, or a handler of the program. A second
 signal goes there at once.
 
-Only the main thread gets signals, so work in other threads goes on.
+Only the main thread gets signals, so work in other threads is not told to stop; but all jobs of the
+session are cancelled, theirs too, as PySpark does by itself.
 """
 
 from __future__ import annotations
