@@ -74,6 +74,58 @@ def test_what_a_view_does_not_read_may_change(spark: SparkSession, tmp_path: Pat
     base.check()
 
 
+def test_columns_may_be_put_in_another_order(spark: SparkSession, tmp_path: Path) -> None:
+    base = Base(spark, tmp_path, "k int, v int, g string", MAPPED)
+    base.run("INSERT INTO {t} VALUES (1, 10, 'a'), (2, 20, 'b')")
+    base.warehouse.create_view("star", "SELECT * FROM t", policy="STRICT")
+    base.warehouse.create_view("above", "SELECT * FROM star WHERE v > 5", policy="STRICT")
+    base.run(
+        "ALTER TABLE {t} ALTER COLUMN g FIRST",
+        "ALTER TABLE {t} ADD COLUMN (extra int AFTER g)",
+        "INSERT INTO {t} (k, v, g) VALUES (3, 30, 'c')",
+    )
+    assert base.refreshed() == dict.fromkeys(("star", "above"), (INCREMENTAL, None))
+    assert base.values("star") == {(1, 10, "a"), (2, 20, "b"), (3, 30, "c")}
+    base.check()
+
+
+def test_a_table_can_come_to_be_partitioned(spark: SparkSession, tmp_path: Path) -> None:
+    """Its old files hold the column, its new ones do not."""
+    base = Base(spark, tmp_path, "k int, g string", "'freshview.test'='1'")
+    base.run("INSERT INTO {t} VALUES (1, 'a'), (2, 'b'), (2, 'b')")
+    base.warehouse.create_view("some", "SELECT k, g FROM t WHERE g = 'a'", policy="INCREMENTAL")
+    base.warehouse.create_view("other", "SELECT k FROM t", policy="INCREMENTAL")
+    by_g = spark.sql("SELECT 5 AS k, 'a' AS g UNION ALL SELECT 2, 'b'").write.format("delta")
+    by_g.mode("overwrite").option("overwriteSchema", "true").partitionBy("g").save(str(base.path))
+    assert base.refreshed() == {"some": (FULL, CHANGED), "other": (INCREMENTAL, None)}
+    assert base.values("some") == {(5, "a")}
+    base.check()
+    base.replace("SELECT 7 AS k, 'a' AS g")
+    assert base.refreshed() == {"some": (FULL, CHANGED), "other": (INCREMENTAL, None)}
+    base.check()
+
+
+def test_a_text_that_is_no_longer_padded_is_another_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = Base(spark, tmp_path, "g char(3), s struct<a: char(2)>, w varchar(3)", MAPPED)
+    base.run("INSERT INTO {t} VALUES ('a', named_struct('a', 'x'), 'w')")
+    for name, column in (("texts", "g"), ("nested", "s.a"), ("limited", "w")):
+        query = f"SELECT {column} AS x, count(*) AS n FROM t GROUP BY 1"
+        base.warehouse.create_view(name, query, policy="INCREMENTAL")
+    base.run(
+        "ALTER TABLE {t} ALTER COLUMN g TYPE varchar(3)",
+        "ALTER TABLE {t} ALTER COLUMN w TYPE string",
+        "INSERT INTO {t} VALUES ('a', named_struct('a', 'x'), 'w')",
+    )
+    assert base.refreshed() == {
+        "texts": (FULL, CHANGED),
+        "nested": (INCREMENTAL, None),
+        "limited": (INCREMENTAL, None),
+    }
+    base.check()
+
+
 def test_a_view_takes_the_types_of_widened_columns(spark: SparkSession, tmp_path: Path) -> None:
     columns = "k int, f float, d decimal(10,2)"
     base = Base(spark, tmp_path, columns, "'delta.enableTypeWidening'='true'")

@@ -205,11 +205,11 @@ class Definitions:
     def _session_of(self, entry: ViewEntry) -> SparkSession:
         """A session in which the sources have the columns that they had when the view was defined.
 
-        So `SELECT *` stays what it was when a column is added.
+        So `SELECT *` stays what it was when a column is added or put in another place.
         """
         schemas = {name: self._schema(name) for name in entry.sources}
         known = {
-            name: StructType([f for f in schema.fields if f.name in entry.source_columns[name]])
+            name: StructType([schema[c] for c in entry.source_columns[name] if c in schema.names])
             for name, schema in schemas.items()
         }
         if known == schemas:

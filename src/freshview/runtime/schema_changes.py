@@ -56,9 +56,13 @@ def _changed(
 
 
 def _difference(old: Column, new: Column) -> str:
-    if old.spark_type == new.spark_type:
+    if old.spark_type != new.spark_type:
+        return f"was {_shown(old.spark_type)} and is {_shown(new.spark_type)}"
+    if old.padded != new.padded:
+        return f"was {old.padded or 'not padded'} and is {new.padded or 'not padded'}"
+    if old.physical != new.physical:
         return "is another column of the same name"
-    return f"was {_shown(old.spark_type)} and is {_shown(new.spark_type)}"
+    return "came to be a partition" if new.partition else "is no partition any more"
 
 
 def _shown(kind: Any) -> str:

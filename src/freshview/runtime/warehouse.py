@@ -367,7 +367,7 @@ class Warehouse:
                     report = self._refresher.create(entry, strategy, old, held)
             except BaseException as problem:
                 self.catalog.load()
-                if entry not in self.catalog.views():
+                if entry.id not in {view.id for view in self.catalog.views()}:
                     self._forget(entry)
                 if isinstance(problem, TableMissing):
                     for source in entry.sources:
@@ -405,7 +405,7 @@ class Warehouse:
         def read(table: str) -> DataFrame:
             held = self.parts.sources.read(table, versions[table])
             known = entry.source_columns[table]
-            return picked(held, [column for column in held.columns if column in known])
+            return picked(held, [column for column in known if column in held.columns])
 
         if entry.sql is None:
             with tables_read_by(read):

@@ -9,6 +9,7 @@ shows.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from freshview.errors import ColumnMissing, HistoryLost
 from freshview.storage.interface import TableState
 
 _PHYSICAL = "delta.columnMapping.physicalName"
+_DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+_VARCHAR = re.compile(r"\bvarchar\(\d+\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,14 @@ class Column:
     """The type in Spark's JSON form, which also carries the physical names of nested fields."""
     arrow_type: pa.DataType
     partition: bool
+    padded: str = ""
+    """The declared type of a text that is padded when it is read: CHAR(n), also inside of others."""
 
     @property
     def definition(self) -> str:
         """Equal for two versions of a table exactly when old files still mean the same column."""
-        return json.dumps([self.physical, self.spark_type], sort_keys=True)
+        parts = [self.physical, self.spark_type, self.padded, self.partition]
+        return json.dumps(parts, sort_keys=True)
 
     def from_file(self, array: pa.Array) -> pa.Array:
         """The values of a file's array as the table shows them."""
@@ -65,6 +71,7 @@ def columns_of(state: TableState, names: Sequence[str] | None) -> list[Column]:
                 _type_only(field["type"]),
                 state.arrow_schema.field(name).type,
                 name in state.partition_columns,
+                _padded(field["metadata"].get(_DECLARED, "")),
             )
         )
     return found
@@ -88,6 +95,12 @@ def comparable_columns(
     if reason is not None:
         raise HistoryLost(path=new.path, after=old.version, upto=new.version, reason=reason)
     return wanted
+
+
+def _padded(declared: str) -> str:
+    """A declared type as far as it decides what is read: the limit of a VARCHAR does not."""
+    shown = _VARCHAR.sub("string", declared)
+    return shown if "char(" in shown else ""
 
 
 def _type_only(kind: Any) -> Any:
