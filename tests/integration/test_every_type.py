@@ -99,6 +99,7 @@ def test_types_without_order_are_compared(spark: SparkSession, tmp_path: Path) -
         ("array(make_interval(1))", "array<interval>"),
         ("TIME'10:00:00'", "time(6)"),
         ("text COLLATE UTF8_LCASE", "string collate UTF8_LCASE"),
+        ("NULL", "void"),
         ("named_struct('interval', array(NULL))", "struct<interval:array<void>>"),
     ],
 )
@@ -108,6 +109,36 @@ def test_what_delta_cannot_store_is_refused(column: str, kind: str, texts: fv.Wa
     assert refused.value.parameters == {"name": "v", "column": "x", "type": kind}
     assert not list(texts.catalog.views())
     assert not list(texts.root.glob("views/*"))
+
+
+def test_columns_that_cannot_find_rows_again(spark: SparkSession, tmp_path: Path) -> None:
+    """NULL without a type, which joins do not match, and groups that Delta cannot store."""
+    table = f"delta.`{tmp_path / 'outside'}`"
+    spark.sql(f"CREATE TABLE {table} (k int, n void, s string, at timestamp) USING delta")
+    at = "TIMESTAMP'2024-01-01'"
+    spark.sql(f"INSERT INTO {table} VALUES (1, NULL, 'a', {at}), (2, NULL, 'A', {at})")
+    warehouse = fv.open(tmp_path / "w", spark)
+    warehouse.register("t", tmp_path / "outside")
+    definitions = {
+        "rows": ("SELECT * FROM t", "COLUMN_WITHOUT_TYPE"),
+        "groups": ("SELECT n, sum(k) AS x FROM t GROUP BY n", "COLUMN_WITHOUT_TYPE"),
+        "above": ("SELECT k, n FROM rows", "COLUMN_WITHOUT_TYPE"),
+        "beside": ("SELECT s, NULL AS z, sum(k) AS x FROM t GROUP BY s", None),
+        "texts": (
+            "SELECT count(*) AS x FROM t GROUP BY s COLLATE UTF8_LCASE",
+            "UNSTORABLE_GROUP",
+        ),
+        "spans": (f"SELECT count(*) AS x FROM t GROUP BY at - {at}", "UNSTORABLE_GROUP"),
+    }
+    for name, (query, _) in definitions.items():
+        warehouse.create_view(name, query)
+    spark.sql(f"INSERT INTO {table} VALUES (2, NULL, 'a', {at}), (3, NULL, 'b', {at})")
+    report = warehouse.refresh(policy="INCREMENTAL")
+    assert {view.view: view.reason for view in report.views} == {
+        name: reason for name, (_, reason) in definitions.items()
+    }
+    for name in definitions:
+        assert warehouse.check(name).ok, name
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ from freshview.counting.canonical import Canonical, canonical
 from freshview.counting.extent import count_table, forms_delta, stored_extent
 from freshview.counting.refresh import touched_extent
 from freshview.delta.derive import derive
+from freshview.planner.kept_columns import check_counted, check_hidden, check_key
 from freshview.reasons import NoRule, Reason
 from freshview.rewrite.rules import rewrite
 
@@ -112,16 +113,8 @@ def strategy(view: str, definition: Relation) -> Strategy:
 
 def _by_counting(view: str, relation: Relation) -> Strategy:
     forms = _forms(relation)
-    for attribute in relation.attributes:
-        if "map<" in attribute.type or "variant" in attribute.type:
-            raise NoRule(
-                Reason(
-                    "UNGROUPABLE_COLUMN",
-                    f"{attribute.name} of type {attribute.type}",
-                    "equal rows are counted, and Spark cannot compare values of this type",
-                    "turn the column into an array of entries or a string",
-                )
-            )
+    check_counted(relation.attributes)
+    check_key(relation.attributes)
     rows = stored_extent(relation)
     return Strategy(
         view,
@@ -143,6 +136,8 @@ def _by_change_table(
     values = {output.attribute: states.value(output.call) for output in aggregate.aggregates}
     visible = tuple(Output(o.attribute, substitute(o.expression, values)) for o in outputs)
     layout = GroupLayout(aggregate.group, _key(aggregate, visible, new), states, visible)
+    check_key(layout.key)
+    check_hidden(layout.columns(), relation.attributes)
     return Strategy(
         view,
         Technique.CHANGE_TABLE,

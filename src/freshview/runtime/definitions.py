@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -37,6 +36,7 @@ from freshview.frontend.catalyst import (
     stand_in,
 )
 from freshview.frontend.reasons import refusals
+from freshview.planner.kept_columns import is_storable
 from freshview.planner.strategy import Strategy, strategy
 from freshview.runtime.catalog import Catalog, Entry, ViewEntry
 from freshview.runtime.sources import Sources
@@ -51,11 +51,6 @@ reading: ContextVar[TableReader | None] = ContextVar("reading", default=None)
 """How ``Warehouse.table`` reads while a view's function runs: stand-ins, or pinned versions."""
 
 _NOT_IN_DELTA = set(" ,;{}()\n\t=")
-_NOT_STORED = re.compile(
-    r"(?:^|[<:,])(?:interval(?: [a-z ]+)?|time\(\d+\)|string collate \w+"
-    r"|(?:geometry|geography)(?:\([^)]*\))?|(?<=.)void)(?=[>,]|$)"
-)
-"""Types that Delta has no columns of, in the text of a type; a name inside it is followed by a colon."""
 
 
 @contextmanager
@@ -267,8 +262,9 @@ def _checked(name: str, relation: Relation) -> Strategy:
             do=refusal.do,
         )
     check_columns(name, [attribute.name for attribute in relation.attributes])
+    no_types = all(attribute.type == "void" for attribute in relation.attributes)
     for attribute in relation.attributes:
-        if _NOT_STORED.search(attribute.type):
+        if no_types or not is_storable(attribute):
             raise InvalidColumnType(name=name, column=attribute.name, type=attribute.type)
     return strategy(name, relation)
 
