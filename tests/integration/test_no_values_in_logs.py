@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -45,12 +47,29 @@ def written(warehouse: fv.Warehouse) -> str:
     return "\n".join(kept)
 
 
-def test_values_of_rows_are_in_no_log(warehouse: fv.Warehouse) -> None:
+def logged(spark: SparkSession, captured: pytest.CaptureFixture[str]) -> str:
+    """What Spark has logged so far, up to an error that is logged here with a value."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    marker = jvm.org.apache.logging.log4j.LogManager.getLogger("org.apache.spark.tests.Marker")
+    marker.error("the last line", jvm.java.lang.IllegalStateException(SECRET))
+    until, found = time.monotonic() + 30, ""
+    while "line " not in found.partition("the last line")[2]:  # a thread passes the lines on
+        found += captured.readouterr().err
+        assert time.monotonic() < until, found
+    return found
+
+
+def test_values_of_rows_are_in_no_log(
+    warehouse: fv.Warehouse, spark: SparkSession, capfd: pytest.CaptureFixture[str]
+) -> None:
     rows = [{"k": 3, "text": SECRET, "other": "3"}]
     warehouse.apply({"t": fv.TableChanges(insert=rows)})
     with pytest.raises((FreshviewError, PySparkException)) as caught:
         warehouse.refresh()
     assert SECRET in str(caught.value)  # whoever runs the refresh may know
+    with pytest.raises((FreshviewError, PySparkException, Py4JJavaError)):
+        warehouse.sql("INSERT INTO u SELECT CAST(text AS INT), other FROM t")
     warehouse.apply({"t": fv.TableChanges(delete=[{"k": 3}], key=["k"])})
     warehouse.refresh()
     never = {"k": 1, "text": "1", "other": SECRET}
@@ -67,3 +86,4 @@ def test_values_of_rows_are_in_no_log(warehouse: fv.Warehouse) -> None:
     assert [row for row in log if row["mode"] == "failed"]
     assert SECRET not in written(warehouse)
     assert "numbers" in written(warehouse)
+    assert SECRET not in logged(spark, capfd)

@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 import freshview as fv
 from freshview.errors import (
-    DefinitionChanged,
     DefinitionRejected,
     InvalidChanges,
     InvalidColumn,
@@ -361,26 +360,6 @@ def test_a_view_is_not_replaced_by_one_that_reads_it(shop: fv.Warehouse) -> None
         shop.create_view("low", "SELECT id FROM lines", replace_existing=True)
     assert sorted(view.name for view in shop.catalog.views()) == ["high", "low"]
     shop.refresh()
-
-
-def test_a_function_defines_the_same_view_as_sql(shop: fv.Warehouse) -> None:
-    @shop.view
-    def cheap() -> DataFrame:
-        return shop.table("lines").where("price < 2").select("id", "price")
-
-    shop.create_view("cheap_sql", "SELECT id, price FROM lines WHERE price < 2")
-    relations = [shop.parts.strategy(shop.catalog.view(n)).relation for n in ("cheap", "cheap_sql")]
-    assert relations[0] == relations[1]
-    shop.apply({"lines": fv.TableChanges(insert=[{"id": 5, "price": Decimal("1.00")}])})
-    assert shop.refresh(policy="STRICT")["cheap"].mode == INCREMENTAL
-    assert shop.check("cheap").ok
-    shop.view(cheap)
-
-    def other() -> DataFrame:
-        return shop.table("orders").select("id")
-
-    with pytest.raises(DefinitionChanged):
-        shop.view(other, name="cheap")
 
 
 def test_check_finds_and_repairs_wrong_rows(shop: fv.Warehouse) -> None:

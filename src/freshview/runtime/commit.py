@@ -6,10 +6,12 @@ second place to keep it, so the two can never disagree.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from freshview.planner.strategy import Strategy
 from freshview.runtime.catalog import ViewEntry
 from freshview.storage.interface import Commit
 
@@ -35,17 +37,21 @@ class SourceVersion:
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
-    """The state of a view: its own version, the number of its commit, and what it was made from."""
+    """The state of a view: its own version, the number of its commit, and what it was made from.
+
+    ``definition`` tells one function from another (`definition_of`); a view by SQL text has none.
+    """
 
     version: int
     number: int
     sources: Mapping[str, SourceVersion]
+    definition: str = ""
 
     def next(
         self, entry: ViewEntry, sources: Mapping[str, SourceVersion], mode: str, fence: int
     ) -> Commit:
         """The commit that follows this state, by the holder of the lease with this number."""
-        return commit_of(entry, self.number + 1, sources, mode, fence)
+        return commit_of(entry, self.number + 1, sources, mode, fence, self.definition)
 
 
 def commit_of(
@@ -54,6 +60,7 @@ def commit_of(
     sources: Mapping[str, SourceVersion],
     mode: str,
     fence: int = 0,
+    definition: str = "",
 ) -> Commit:
     metadata: dict[str, object] = {
         "view": entry.name,
@@ -61,12 +68,25 @@ def commit_of(
         "sources": stored_versions(sources),
         "fence": fence,
     }
+    if definition:
+        metadata["definition"] = definition
     return Commit(entry.application, number, metadata)
 
 
 def consumed_of(version: int, commit: Commit) -> Consumed:
     stored: Any = commit.metadata["sources"]
-    return Consumed(version, commit.number, parsed_versions(stored))
+    definition = str(commit.metadata.get("definition", ""))
+    return Consumed(version, commit.number, parsed_versions(stored), definition)
+
+
+def definition_of(entry: ViewEntry, strategy: Strategy) -> str:
+    """What the function of a view defines, as short as can be told from other definitions.
+
+    The function itself is not kept, only its name, and may be another one in the next process.
+    """
+    if entry.function is None:
+        return ""
+    return hashlib.sha256(repr(strategy.relation).encode()).hexdigest()[:32]
 
 
 def stored_versions(vector: Mapping[str, SourceVersion]) -> dict[str, dict[str, object]]:

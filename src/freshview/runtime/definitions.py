@@ -103,6 +103,9 @@ class Definitions:
         if columns != entry.columns:
             had, has = ", ".join(entry.columns), ", ".join(columns)
             raise self._unfit(entry, f"it has the columns {had} and would have {has}")
+        if made.sources != entry.sources:
+            had, has = ", ".join(entry.sources), ", ".join(made.sources)
+            raise self._unfit(entry, f"it reads {had} and would read {has}")
         return made
 
     def _unfit(self, entry: ViewEntry, reason: str) -> SourceSchemaChanged | DefinitionChanged:

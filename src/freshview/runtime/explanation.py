@@ -16,6 +16,7 @@ from freshview.runtime.catalog import Policy, ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion
 from freshview.runtime.incremental import cheaper, row_count
 from freshview.runtime.parts import Parts
+from freshview.runtime.recompute_reasons import reason_for_full
 
 if TYPE_CHECKING:
     from freshview.runtime.refresh import Refresher
@@ -74,7 +75,9 @@ def explain(parts: Parts, refresher: Refresher, entry: ViewEntry) -> Explanation
     sources = tuple(_moved(name, consumed, vector[name].version) for name in entry.sources)
     plan: RefreshPlan | None = None
     assumed, stages = False, tuple[Stage, ...]()
-    reason = strategy.reason or refresher.reason_for_full(entry.policy, strategy, consumed, vector)
+    reason = strategy.reason or reason_for_full(
+        parts, entry, entry.policy, strategy, consumed, vector
+    )
     if reason is None:
         try:
             plan, assumed = _plan(refresher, entry, strategy, consumed, vector)

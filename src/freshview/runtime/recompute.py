@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -14,7 +15,7 @@ from freshview.planner.lower import TableLeaf, lower
 from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason
 from freshview.runtime.catalog import ViewEntry
-from freshview.runtime.commit import Consumed, SourceVersion, commit_of
+from freshview.runtime.commit import Consumed, SourceVersion, commit_of, definition_of
 from freshview.runtime.fetching import fetched, fits
 from freshview.runtime.parts import Parts
 from freshview.runtime.report import FULL, ViewReport
@@ -55,6 +56,7 @@ def recompute(
     path = parts.catalog.path(entry)
     stored = parts.tables.state(path)
     few = fetched(parts, rows, vector, stored)
+    consumed = replace(consumed, definition=definition_of(entry, strategy))
     commit = run.commit(entry, consumed, vector, FULL)
     point("refresh.before_commit")
     written = parts.tables.overwrite(path, few, commit, new_schema=not fits(rows, stored))
@@ -73,7 +75,8 @@ def create(
     """Compute a view that has no backing table and write that, with its first commit."""
     started = time.perf_counter()
     rows = stored_rows(parts, strategy, vector)
-    path, commit = parts.catalog.path(entry), commit_of(entry, 1, vector, "created")
+    path, definition = parts.catalog.path(entry), definition_of(entry, strategy)
+    commit = commit_of(entry, 1, vector, "created", definition=definition)
     few = fetched(parts, rows, vector)
     point("create.evaluated")
     written = parts.tables.create(path, few, commit=commit)

@@ -35,10 +35,10 @@ from freshview.runtime.lease import Lease, lease, view_lease
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
 from freshview.runtime.recompute import create, recompute
+from freshview.runtime.recompute_reasons import is_redefined, reason_for_full
 from freshview.runtime.refresh_log import failure
 from freshview.runtime.report import UNCHANGED, Report, ViewReport
 from freshview.runtime.retries import attempts
-from freshview.runtime.schema_changes import changed_schema
 from freshview.runtime.spark_failures import spark_failures
 from freshview.runtime.view_graph import base_tables, refresh_order
 from freshview.storage.interface import Commit
@@ -46,13 +46,6 @@ from freshview.storage.write_errors import spark_writes
 
 VIEW_LEASE_S = 600.0
 Made = TypeVar("Made")
-
-ASKED_FOR_FULL = Reason(
-    "POLICY_FULL",
-    "the view's policy or the command",
-    "a full recompute was asked for",
-    "set the policy to AUTO or INCREMENTAL",
-)
 
 
 @dataclass(slots=True)
@@ -364,6 +357,8 @@ class Refresher:
             return None
         if not all(run.pinned[n].is_same(consumed.sources.get(n)) for n in entry.sources):
             return None
+        if is_redefined(self.parts, entry, consumed):
+            return None
         ms = _since(started)
         return ViewReport(entry.name, UNCHANGED, entry.technique, consumed.version, ms=ms)
 
@@ -379,7 +374,7 @@ class Refresher:
         vector = {name: run.pinned[name] for name in entry.sources}
         self._check_not_overtaken(consumed, vector)
         strategy = self.parts.strategy(entry)
-        reason = self.reason_for_full(policy, strategy, consumed, vector)
+        reason = reason_for_full(self.parts, entry, policy, strategy, consumed, vector)
         if reason is None:
             try:
                 return self.incremental.run(entry, strategy, consumed, vector, policy, run)
@@ -390,38 +385,6 @@ class Refresher:
         if policy is Policy.STRICT:
             raise NotIncremental(name=entry.name, reason=reason.code, why=reason.why, do=reason.do)
         return recompute(self.parts, entry, strategy, consumed, vector, reason, run)
-
-    def reason_for_full(
-        self,
-        policy: Policy,
-        strategy: Strategy,
-        consumed: Consumed,
-        vector: Mapping[str, SourceVersion],
-    ) -> Reason | None:
-        """The reason to recompute before any change is read, if there is one.
-
-        It was asked for, or a source is another table than the one the view was computed from, or
-        has other columns.
-        """
-        if policy is Policy.FULL:
-            return ASKED_FOR_FULL
-        for name, source in vector.items():
-            before = consumed.sources.get(name)
-            if before is None or not self._follows(name, before, source):
-                return Reason(
-                    "SOURCE_REPLACED",
-                    name,
-                    "the table at its place is not the one the view was computed from",
-                    "nothing: after this recompute the view is incremental again",
-                )
-        return changed_schema(self.parts.sources, strategy, consumed.sources, vector)
-
-    def _follows(self, name: str, before: SourceVersion, now: SourceVersion) -> bool:
-        """Whether a state of a table is part of the history that led to a later one."""
-        if before.table_id != now.table_id or before.version > now.version:
-            return False
-        known = self.parts.sources.identity(name, before.version)
-        return before.is_same(SourceVersion(before.version, now.table_id, known))
 
     def _check_not_overtaken(self, consumed: Consumed, vector: Mapping[str, SourceVersion]) -> None:
         """A view that has a later version of a table was refreshed by somebody else meanwhile.

@@ -16,8 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from freshview.errors import (
     Busy,
     DefinitionChanged,
+    HistoryLost,
     InvalidChanges,
     InvalidPath,
+    NotFresh,
     TableMissing,
     UnknownEpoch,
     WriteFailed,
@@ -53,6 +55,7 @@ from freshview.runtime.lease import Lease, lease, view_lease
 from freshview.runtime.named_tables import location_of, session_with
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
+from freshview.runtime.recompute_reasons import reason_for_full
 from freshview.runtime.refresh import VIEW_LEASE_S, Refresher
 from freshview.runtime.refresh_log import RefreshLog
 from freshview.runtime.report import Report
@@ -225,12 +228,12 @@ class Warehouse:
         self._inside("views")
         self.catalog.load()
         strategy = self._definitions.from_function(view, function, self)
-        self._definitions.functions[view] = function
         if view in self.catalog and not replace:
-            self._same_definition(self.catalog.view(view), strategy, function)
+            self._check_same(self.catalog.view(view), strategy, function)
         else:
             stored = function_name(function)
             self._create(view, strategy, policy, replace, None, function=stored)
+        self._definitions.functions[view] = function
         return function
 
     def drop_view(self, name: str) -> None:
@@ -381,19 +384,30 @@ class Warehouse:
         """The lease of a view, as long as its creation or refresh may take."""
         return lease(view_lease(self.root, view), wait_s=VIEW_LEASE_S)
 
-    def _same_definition(
-        self, entry: ViewEntry, strategy: Strategy, function: ViewFunction
-    ) -> None:
+    def _check_same(self, entry: ViewEntry, strategy: Strategy, function: ViewFunction) -> None:
+        """A function that defines a view again. Raises DefinitionChanged if it is another view."""
         columns = tuple(a.name for a in strategy.visible)
         reason = None
         if entry.sql is not None:
             reason = "the stored view is defined by SQL text"
         elif (columns, strategy.sources) != (entry.columns, entry.sources):
             reason = f"it reads {strategy.sources} and has the columns {columns}"
+        elif self._computes_another(entry, strategy):
+            reason = "it computes something else from the same tables"
         if reason is not None:
             raise DefinitionChanged(
                 name=entry.name, function=function_name(function), reason=reason
             )
+
+    def _computes_another(self, entry: ViewEntry, strategy: Strategy) -> bool:
+        """Whether nothing but another function explains that a strategy is not the view's."""
+        try:
+            consumed = self._refresher.consumed(entry)
+            now = {name: self._refresher.pinned(name) for name in entry.sources}
+        except (NotFresh, HistoryLost, TableMissing):
+            return False  # the next refresh computes the view anew
+        reason = reason_for_full(self.parts, entry, Policy.AUTO, strategy, consumed, now)
+        return reason is not None and reason.code == DefinitionChanged.code
 
     def _forget(self, entry: ViewEntry) -> None:
         self.parts.evaluator.forget(entry.name)

@@ -1,0 +1,70 @@
+"""The reasons to recompute a view that can be told before any change is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from freshview.errors import DefinitionChanged, DefinitionUnavailable, SettingsDiffer
+from freshview.planner.strategy import Strategy
+from freshview.reasons import Reason
+from freshview.runtime.catalog import Policy, ViewEntry
+from freshview.runtime.commit import Consumed, SourceVersion, definition_of
+from freshview.runtime.parts import Parts
+from freshview.runtime.schema_changes import changed_schema
+
+ASKED_FOR_FULL = Reason(
+    "POLICY_FULL", "the refresh", "a full recompute was asked for", "use another policy"
+)
+
+
+def reason_for_full(
+    parts: Parts,
+    entry: ViewEntry,
+    policy: Policy,
+    strategy: Strategy,
+    consumed: Consumed,
+    vector: Mapping[str, SourceVersion],
+) -> Reason | None:
+    """Why no delta would do, None if one will.
+
+    A recompute was asked for, or a source is another table than the one the view was computed from,
+    or has other columns, or the function of the view is another one.
+    """
+    if policy is Policy.FULL:
+        return ASKED_FOR_FULL
+    for name, source in vector.items():
+        before = consumed.sources.get(name)
+        if before is None or not _follows(parts, name, before, source):
+            return Reason(
+                "SOURCE_REPLACED",
+                name,
+                "the table at its place is not the one the view was computed from",
+                "nothing: after this recompute the view is incremental again",
+            )
+    reason = changed_schema(parts.sources, strategy, consumed.sources, vector)
+    if reason is None and consumed.definition not in ("", definition_of(entry, strategy)):
+        return Reason(
+            DefinitionChanged.code,
+            entry.name,
+            "its function defines something else than when the view was computed",
+            "nothing: after this recompute the view is incremental again",
+        )
+    return reason
+
+
+def _follows(parts: Parts, name: str, before: SourceVersion, now: SourceVersion) -> bool:
+    """Whether a state of a table is part of the history that led to a later one."""
+    if before.table_id != now.table_id or before.version > now.version:
+        return False
+    known = parts.sources.identity(name, before.version)
+    return before.is_same(SourceVersion(before.version, now.table_id, known))
+
+
+def is_redefined(parts: Parts, entry: ViewEntry, consumed: Consumed) -> bool:
+    """Whether a view that has consumed everything has another function than when it did."""
+    if not consumed.definition:
+        return False
+    try:
+        return consumed.definition != definition_of(entry, parts.strategy(entry))
+    except (DefinitionUnavailable, SettingsDiffer):
+        return False  # this process cannot tell, and without changes it does not have to
