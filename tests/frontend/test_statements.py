@@ -84,3 +84,7 @@ def test_the_end_of_a_statement_goes_with_its_comments() -> None:
 def test_literals_that_move_with_the_clock_are_found() -> None:
     text = "SELECT date 'today', TIMESTAMP ' Now UTC', date'2020-01-01', 'date', 'today' FROM t"
     assert moving_literals(text) == ("DATE 'today'", "TIMESTAMP ' Now UTC'")
+    escaped = (
+        r"""SELECT `date` r'now', date /* of */ '\164oday', date ' -0044-03-15', date"+1-1-1" """
+    )
+    assert moving_literals(escaped) == ("DATE r'now'", r"DATE '\164oday'")

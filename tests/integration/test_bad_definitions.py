@@ -55,7 +55,12 @@ UNMAINTAINABLE = {
     "now()": "DEPENDS_ON_CLOCK",
     "current_timestamp()": "DEPENDS_ON_CLOCK",
     "current_date()": "DEPENDS_ON_CLOCK",
+    "cast('to' || 'day' AS DATE)": "DEPENDS_ON_CLOCK",
+    "cast(trim(' now CET') AS TIMESTAMP)": "DEPENDS_ON_CLOCK",
+    "try_cast('now' AS TIMESTAMP)": "DEPENDS_ON_CLOCK",
+    "to_date(lower('TODAY'))": "DEPENDS_ON_CLOCK",
     "current_user()": "DEPENDS_ON_SESSION",
+    "version()": "DEPENDS_ON_SESSION",
 }
 
 
@@ -71,6 +76,9 @@ def test_values_that_no_table_decides(shop: fv.Warehouse, expression: str) -> No
 OTHERS = {
     "SELECT id FROM delta.`{root}/tables/orders`": "UNREGISTERED_SOURCE",
     "SELECT * FROM text.`{root}/_freshview/catalog.json`": "UNREGISTERED_SOURCE",
+    "SELECT id, DATE r'today' AS x FROM orders": "UNSUPPORTED_EXPRESSION",
+    "SELECT id, DATE '\\u0074oday' AS x FROM orders": "UNSUPPORTED_EXPRESSION",
+    'SELECT id, TIMESTAMP"now" AS x FROM orders': "UNSUPPORTED_EXPRESSION",
     "DROP TABLE orders": "NOT_A_QUERY",
     "INSERT INTO orders VALUES (1, 'x')": "NOT_A_QUERY",
     "SELECT id AS a, id AS A FROM orders": "INVALID_COLUMN",

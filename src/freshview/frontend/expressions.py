@@ -51,6 +51,9 @@ TYPED_CHILDREN: dict[str, Callable[[JavaObject], str]] = {
 }
 """Expressions that take no placeholders for their children, and what else identifies them."""
 EPOCH = dt.date(1970, 1, 1)
+CLOCK_WORDS = ("now", "today", "tomorrow", "yesterday")
+"""Texts that Spark reads as the current moment or day; a time zone may follow."""
+CLOCK_CAST = "ClockCast"
 
 Rewrite = Callable[[Relation], Relation]
 
@@ -115,6 +118,8 @@ class ExpressionImport:
         if kind in PREDICATES:
             return Call(PREDICATES[kind], arguments, "boolean", source)
         returned = "void" if kind in WITHOUT_VALUE else type_name(source.dataType())
+        if kind == "Cast" and _reads_the_clock(children[0], arguments[0], returned):
+            return Opaque(f"{CLOCK_CAST}({source.sql()})", arguments, returned, True, source)
         if kind in VALUES and self._is_understood(VALUES[kind], returned, source):
             return Call(VALUES[kind], arguments, returned, source)
         text = self._text(kind, source, len(children))
@@ -172,6 +177,18 @@ class ExpressionImport:
             made = new("AttributeReference", name, void, True, nothing, fresh, self._scala.seq([]))
             self._placeholders.append(made)
         return self._placeholders[:arity]
+
+
+def _reads_the_clock(child: JavaObject, argument: Expression, target: str) -> bool:
+    """Whether a cast is that of a word like 'today', which Spark reads as the day it is.
+
+    It does so for constants alone, and these may be the result of functions.
+    """
+    if not target.startswith(("date", "timestamp")) or not argument.type.startswith("string"):
+        return False
+    if not child.foldable():
+        return False
+    return str(child.eval(None)).strip().lower().startswith(CLOCK_WORDS)
 
 
 def _is_deterministic(kind: str, source: JavaObject, children: list[JavaObject]) -> bool:

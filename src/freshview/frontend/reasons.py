@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from freshview.algebra.expressions import Call, Expression, Literal, Opaque, is_deterministic
+from freshview.algebra.expressions import Expression, Opaque, is_deterministic
 from freshview.algebra.relations import Aggregate, Relation
 from freshview.algebra.render import aggregate_text, expression_text
 from freshview.algebra.traverse import expressions, walk
-from freshview.frontend.statements import CLOCK_WORDS
+from freshview.frontend.expressions import CLOCK_CAST
 from freshview.reasons import Reason
 
 CLOCK = frozenset(
     {"CurrentTimestamp", "CurrentDate", "CurrentTime", "Now", "LocalTimestamp", "UnixTimestamp"}
-    | {"CurrentBatchTimestamp", "CurrentTimeZone"}
+    | {"CurrentBatchTimestamp", "CurrentTimeZone", CLOCK_CAST}
 )
 """Functions of the clock."""
 
 SESSION = frozenset({"CurrentUser", "CurrentDatabase", "CurrentCatalog", "SparkVersion"})
 """Functions of who asks."""
+
+_VERSION = "getSparkVersion"
+"""The method that Spark's rules put in the place of ``version()``."""
 
 PLACE = frozenset(
     {"InputFileName", "InputFileBlockStart", "InputFileBlockLength", "SparkPartitionID"}
@@ -39,17 +42,7 @@ def refusals(relation: Relation) -> tuple[Reason, ...]:
 
 
 def _refusal(part: Expression) -> Reason | None:
-    match part:
-        case Call("cast", (Literal(str(word), "string"),)) if _is_clock_word(word, part.type):
-            return _clock(expression_text(part))
-        case Opaque():
-            return _opaque_refusal(part)
-        case _:
-            return None
-
-
-def _is_clock_word(word: str, target: str) -> bool:
-    return target.startswith(("date", "timestamp")) and word.strip().lower() in CLOCK_WORDS
+    return _opaque_refusal(part) if isinstance(part, Opaque) else None
 
 
 def _opaque_refusal(part: Opaque) -> Reason | None:
@@ -57,7 +50,7 @@ def _opaque_refusal(part: Opaque) -> Reason | None:
     subject = expression_text(part)
     if name in CLOCK and not (name == "UnixTimestamp" and part.arguments):
         return _clock(subject)
-    if name in SESSION:
+    if name in SESSION or _VERSION in part.text:
         return Reason(
             "DEPENDS_ON_SESSION",
             subject,

@@ -18,8 +18,8 @@ from itertools import pairwise
 from freshview.algebra.schema import quoted
 from freshview.errors import InvalidStatement
 
-CLOCK_WORDS = frozenset({"now", "today", "tomorrow", "yesterday"})
-"""Texts that Spark reads as the current moment or day."""
+_MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
+_FIXED = re.compile(r"""[rR]?['"]\s*[-+]?\d""")
 
 POLICIES = ("AUTO", "INCREMENTAL", "STRICT", "FULL")
 
@@ -88,6 +88,7 @@ Statement = (
 
 _TOKEN = re.compile(
     r"""(?P<blank>\s+|--[^\n]*|/\*.*?\*/)
+      | (?P<raw>[rR](?:'[^']*'|"[^"]*"))
       | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
       | (?P<quoted>`(?:[^`]|``)*`)
       | (?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
@@ -155,6 +156,8 @@ class _Reader:
 
     def string(self) -> str:
         token = self._next("a text in quotes")
+        if token.kind == "raw":
+            return token.text[2:-1]
         if token.kind != "string":
             raise self.wrong("a text in quotes", token)
         quote = token.text[0]
@@ -209,17 +212,17 @@ def without_end(text: str) -> str:
 def moving_literals(text: str) -> tuple[str, ...]:
     """Typed literals such as ``DATE 'today'``, which Spark's parser turns into the day it is.
 
-    They are looked for in the text, because nothing in the plan tells them from a fixed date.
+    They are looked for in the text, because nothing in the plan tells them from a fixed date. A fixed
+    one begins with a digit or a sign; what begins otherwise, were it with an escape, is of the clock.
     """
     tokens = [m for m in _TOKEN.finditer(text) if m.lastgroup != "blank"]
     return tuple(
-        f"{kind.group().upper()} {value.group()}"
+        f"{kind.group().strip('`').upper()} {value.group()}"
         for kind, value in pairwise(tokens)
-        if kind.lastgroup == "word"
-        and kind.group().upper() in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
-        and value.lastgroup == "string"
-        and value.group()[1:-1].split()[:1]
-        and value.group()[1:-1].split()[0].lower() in CLOCK_WORDS
+        if kind.lastgroup in ("word", "quoted")
+        and kind.group().strip("`").upper() in _MOMENTS
+        and value.lastgroup in ("string", "raw")
+        and not _FIXED.match(value.group())
     )
 
 
