@@ -17,6 +17,7 @@ from freshview.errors import (
     InvalidChanges,
     InvalidColumn,
     NameTaken,
+    NoCommonEpoch,
     NotIncremental,
     SettingsDiffer,
     UnknownEpoch,
@@ -360,6 +361,20 @@ def test_a_view_is_not_replaced_by_one_that_reads_it(shop: fv.Warehouse) -> None
         shop.create_view("low", "SELECT id FROM lines", replace_existing=True)
     assert sorted(view.name for view in shop.catalog.views()) == ["high", "low"]
     shop.refresh()
+
+
+def test_views_agree_at_an_epoch_once_they_were_refreshed_together(shop: fv.Warehouse) -> None:
+    with pytest.raises(NoCommonEpoch):
+        shop.epoch()
+    shop.create_view("first", "SELECT count(*) AS n FROM lines", policy="INCREMENTAL")
+    shop.apply({"lines": fv.TableChanges(insert=[{"id": 3, "price": Decimal("4.00")}])})
+    shop.create_view("second", "SELECT count(*) AS n FROM lines")
+    with pytest.raises(NoCommonEpoch) as apart:
+        shop.epoch("first", "second")
+    assert apart.value.parameters == {"names": "first, second"}
+    shop.refresh()
+    epoch = shop.epoch("first", "second")
+    assert rows(shop.read("first", epoch=epoch)) == rows(shop.read("second", epoch=epoch)) == [(4,)]
 
 
 def test_check_finds_and_repairs_wrong_rows(shop: fv.Warehouse) -> None:

@@ -222,6 +222,16 @@ class UnknownEpoch(FreshviewError):
 
 
 @final
+class NoCommonEpoch(FreshviewError):
+    """Views and tables were asked for at one epoch, and there is none that has them all."""
+
+    code = "NO_COMMON_EPOCH"
+    what_template = "there is no epoch with {names}."
+    why_template = "they were not refreshed together yet"
+    do_template = "refresh them once, or all views, in one refresh"
+
+
+@final
 class Busy(FreshviewError):
     """Somebody else has held a lease for too long."""
 

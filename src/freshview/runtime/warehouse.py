@@ -19,6 +19,7 @@ from freshview.errors import (
     HistoryLost,
     InvalidChanges,
     InvalidPath,
+    NoCommonEpoch,
     NotFresh,
     TableMissing,
     UnknownEpoch,
@@ -274,13 +275,15 @@ class Warehouse:
             raise UnknownEpoch(epoch=epoch, name=name, known=known)
         return self.parts.sources.read(name, pinned.version)
 
-    def epoch(self, *names: str) -> int | None:
+    def epoch(self, *names: str) -> int:
         """The newest epoch that has these views and tables: to read several that agree."""
         self.catalog.load()
         for name in names:
             self.catalog.get(name)
         found = self.parts.epochs.newest(names)
-        return None if found is None else found.number
+        if found is None:
+            raise NoCommonEpoch(names=", ".join(names) or "any view")
+        return found.number
 
     @cancellable()
     def check(
