@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from decimal import Decimal
 from pathlib import Path
 from unittest.mock import patch
@@ -20,6 +21,7 @@ from freshview.errors import (
     NoCommonEpoch,
     NotIncremental,
     SettingsDiffer,
+    TableMissing,
     UnknownEpoch,
     UnregisteredSource,
     ViewCycle,
@@ -330,6 +332,34 @@ def test_statements(shop: fv.Warehouse) -> None:
     shop.sql("DROP MATERIALIZED VIEW totals")
     shop.sql("DROP MATERIALIZED VIEW IF EXISTS totals")
     assert not list((shop.root / "views").glob("*"))
+
+
+def test_statements_find_the_tables_of_the_catalog(shop: fv.Warehouse, tmp_path: Path) -> None:
+    """A warehouse that is made again in the same place; and views and tables without their files."""
+    places = [tmp_path / "one", tmp_path / "two"]
+    for number, place in enumerate(places):
+        NativeStorage().create(str(place), pa.table({"id": [number]}))
+    for number, place in enumerate(places):
+        shutil.rmtree(shop.root)
+        warehouse = fv.open(shop.root, shop.spark)
+        warehouse.register("t", f"file://{place}")
+        assert rows(warehouse.sql("SELECT * FROM t")) == [(number,)]
+    warehouse.sql("INSERT INTO t VALUES (7)")
+    assert NativeStorage().state(str(places[0])).version == 0
+    assert rows(warehouse.table("t")) == [(1,), (7,)]
+    with pytest.raises(NameTaken):
+        warehouse.sql("CREATE MATERIALIZED VIEW IF NOT EXISTS t AS SELECT 1 AS x")
+    warehouse.register("u", places[0])
+    for view, table in (("lost", "t"), ("kept", "t"), ("above", "u")):
+        warehouse.create_view(view, f"SELECT id FROM {table}")
+    shutil.rmtree(warehouse.parts.sources.path("lost"))
+    shutil.rmtree(places[0])
+    for opened in (warehouse, fv.open(shop.root, shop.spark)):
+        assert rows(opened.sql("SELECT * FROM kept")) == [(1,), (7,)]
+        assert rows(opened.sql("SELECT * FROM above")) == [(0,)]
+        for name in ("lost", "u"):
+            with pytest.raises(TableMissing):
+                opened.sql(f"SELECT * FROM {name}").collect()
 
 
 def test_definitions_that_are_refused_create_nothing(shop: fv.Warehouse) -> None:

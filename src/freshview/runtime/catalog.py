@@ -221,6 +221,8 @@ class Catalog:
 
     def path(self, entry: Entry) -> str:
         """Where the entry's Delta table is."""
+        if "://" in entry.path:
+            return entry.path
         path = Path(entry.path)
         return str(path if path.is_absolute() else self.root / path)
 

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from freshview.algebra.schema import quoted
-from freshview.errors import InvalidCatalogName, TableMissing, first_line
+from freshview.errors import InvalidCatalogName, NameTaken, TableMissing, first_line
 from freshview.frontend.scala import scala_of
 
 _PART = re.compile(r"`(?:[^`]|``)+`|[A-Za-z0-9_]+")
@@ -49,6 +49,20 @@ def location_of(spark: SparkSession, table: str) -> str:
         raise TableMissing(path=table, reason=f"its format is {detail['format']}")
     # A path and not a URL, whatever its beginning says: nothing in it is encoded.
     return str(detail["location"]).removeprefix("file://").removeprefix("file:")
+
+
+def place_of(session: SparkSession, database: str, table: str) -> str:
+    """Where a table of the session's catalog is said to be.
+
+    Raises NameTaken if its files are Spark's own: they would go with its name.
+    """
+    state = session._jsparkSession.sessionState()  # noqa: SLF001 - PySpark has no public way
+    name = state.sqlParser().parseTableIdentifier(f"{quoted(database)}.{quoted(table)}")
+    found = state.catalog().getTableMetadata(name)
+    location = found.location()
+    if found.tableType().name() == "MANAGED":
+        raise NameTaken(name=f"{database}.{table}")
+    return str(location.getPath() if location.getScheme() == "file" else location.toString())
 
 
 def _unquoted(part: str) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from freshview.algebra.schema import quoted
+from freshview.errors import FreshviewError, TableMissing, TableUnreadable
 from freshview.frontend.statements import (
     AlterPolicy,
     CreateView,
@@ -22,8 +24,9 @@ from freshview.frontend.statements import (
     SparkStatement,
     parse_statement,
 )
+from freshview.runtime.catalog import ViewEntry
 from freshview.runtime.explanation import Explanation
-from freshview.runtime.named_tables import in_session
+from freshview.runtime.named_tables import in_session, place_of
 from freshview.runtime.report import Report
 from freshview.runtime.status import ViewStatus
 
@@ -37,7 +40,8 @@ def run_statement(warehouse: Warehouse, text: str) -> Answer:
     """The answer of one statement."""
     match parse_statement(text):
         case CreateView(name, query, policy, comment, or_replace, if_not_exists):
-            if if_not_exists and name in warehouse.catalog:
+            views = {view.name for view in warehouse.catalog.views()}
+            if if_not_exists and name in views:
                 return None
             return warehouse.create_view(
                 name, query, policy=policy, replace_existing=or_replace, comment=comment
@@ -56,25 +60,50 @@ def run_statement(warehouse: Warehouse, text: str) -> Answer:
         case ShowViews():
             return warehouse.status()
         case SparkStatement(statement):
-            return _session(warehouse).sql(statement)
+            return _by_spark(warehouse, statement)
 
 
-def _session(warehouse: Warehouse) -> SparkSession:
-    """A session of the warehouse in which its tables and views have their names."""
-    session = warehouse.statement_session
+def _by_spark(warehouse: Warehouse, statement: str) -> DataFrame:
+    """Spark's answer; a statement that reads what has no files gets our error, not Spark's."""
+    session, lost = _session(warehouse)
+    try:
+        return session.sql(statement)
+    except AnalysisException as problem:
+        named = (problem.getMessageParameters() or {}).get("relationName", "").strip("`").lower()
+        if named in lost:
+            raise lost[named] from problem
+        raise
+
+
+def _session(warehouse: Warehouse) -> tuple[SparkSession, dict[str, FreshviewError]]:
+    """A session in which the warehouse's tables and views have their names, and those it lacks."""
+    session, sources = warehouse.statement_session, warehouse.parts.sources
     database = "freshview_" + hashlib.sha256(str(warehouse.root).encode()).hexdigest()[:12]
     session.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     session.sql(f"USE {database}")
     shown = session.sql("SHOW TABLES").collect()
     known = {row["tableName"] for row in shown if not row["isTemporary"]}
-    for table in warehouse.catalog.tables():
-        if table.name.lower() not in known:
-            path = _text(warehouse.catalog.path(table))
-            session.sql(f"CREATE TABLE {quoted(table.name)} USING DELTA LOCATION {path}")
-    for view in warehouse.catalog.views():
-        rows = warehouse.parts.sources.read(view.name, warehouse.parts.sources.latest(view.name))
-        in_session(session, rows).createOrReplaceTempView(view.name)
-    return session
+    lost: dict[str, FreshviewError] = {}
+    for entry in warehouse.catalog:
+        name, path = entry.name, warehouse.catalog.path(entry)
+        try:
+            latest = sources.latest(name)
+            if isinstance(entry, ViewEntry):
+                rows = in_session(session, sources.read(name, latest))
+                rows.createOrReplaceTempView(name)
+                continue
+        except (TableMissing, TableUnreadable) as problem:
+            lost[name.lower()] = problem
+            session.catalog.dropTempView(name)
+            path = ""
+        place = place_of(session, database, name) if name.lower() in known else ""
+        if place == path:
+            continue
+        if place:
+            session.sql(f"DROP TABLE {quoted(name)}")
+        if path:
+            session.sql(f"CREATE TABLE {quoted(name)} USING DELTA LOCATION {_text(path)}")
+    return session, lost
 
 
 def _text(value: str) -> str:

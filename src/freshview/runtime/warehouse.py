@@ -130,7 +130,7 @@ class Warehouse:
             path = location_of(self.spark, table)
         if path is None:
             raise InvalidPath(path="", reason="neither a path nor a catalog name was given")
-        place = str(path)
+        place = str(path).removeprefix("file://")
         if "://" not in place:
             check_place(place)
             place = str(Path(place).resolve())
