@@ -17,6 +17,7 @@ from freshview.planner import small_plans
 from freshview.planner.plan import Limits
 from freshview.runtime.table_changes import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
+from freshview.storage.choose import TOO_MANY_CHANGED_BYTES, TOO_MANY_CHANGED_ROWS, Tables
 from freshview.storage.choose import Limits as StorageLimits
 from freshview.storage.native import NativeStorage
 from freshview.storage.spark import SparkStorage
@@ -154,6 +155,30 @@ def test_rows_found_by_key_are_bounded_in_bytes(
     few = StorageLimits(lookup_bytes=30)
     assert refreshed(root, spark, rows(5000, 1, k=1), None, few)["joined"] == "native"
     assert asked == ["s"]
+
+
+@pytest.mark.parametrize("feed", [False, True])
+def test_changes_that_the_log_does_not_count_are_bounded(
+    tmp_path: Path, spark: SparkSession, *, feed: bool
+) -> None:
+    """Spark writes no number of rows for files that it removes, and for those of a change feed."""
+    path = str(tmp_path / "t")
+    many = spark.range(MANY).selectExpr("id", "repeat('x', 100) AS text").coalesce(1)
+    many.write.format("delta").option("delta.enableChangeDataFeed", str(feed)).save(path)
+    if feed:
+        spark.sql(f"UPDATE delta.`{path}` SET id = -id")
+    else:
+        many.limit(1).write.format("delta").mode("overwrite").save(path)
+    storage = NativeStorage()
+    assert storage.measure_changes(path, 0, 1).rows is None
+    for limits, reason in (
+        (StorageLimits(changes_rows=MANY // 2), TOO_MANY_CHANGED_ROWS),
+        (StorageLimits(changes_bytes=MANY * 50), TOO_MANY_CHANGED_BYTES),
+        (StorageLimits(), None),
+    ):
+        delta, served = Tables(storage, lambda: SparkStorage(spark), limits).changes(path, 0, 1)
+        assert (served.by, served.reason) == ("spark" if reason else "native", reason)
+        assert (delta.num_rows if isinstance(delta, pa.Table) else delta.count()) >= MANY - 1
 
 
 def test_a_heap_that_is_too_small_is_a_clean_error(root: Path, spark: SparkSession) -> None:

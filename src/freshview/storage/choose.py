@@ -39,6 +39,18 @@ class Local(Storage, Protocol):
         """What `changes` would read, from the log alone."""
         ...
 
+    def changes(
+        self,
+        path: str,
+        after: int,
+        upto: int,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        limit_bytes: int | None = None,
+    ) -> pa.Table:
+        """See `Storage.changes`. More rows raise TooManyRows, or TooManyBytes if they are larger."""
+        ...
+
     def plain_files(self, path: str, version: int) -> tuple[str, ...] | None:
         """The data files of a version where they hold its rows as they stand, else None."""
         ...
@@ -201,13 +213,20 @@ class Tables:
                 files, reason = measured.files, self._too_large(measured)
             except NativeRefused as refused:
                 reason = str(refused.parameters["reason"])
-        return self._answered(
-            Operation.CHANGES,
-            path,
-            reason,
-            files,
-            lambda storage: storage.changes(path, after, upto, columns),
-        )
+        most = (self.limits.changes_rows, self.limits.changes_bytes)
+
+        def ask(storage: Storage) -> Rows:
+            if storage is not self.native:
+                return storage.changes(path, after, upto, columns)
+            return self.native.changes(path, after, upto, columns, *most)
+
+        try:
+            return self._answered(Operation.CHANGES, path, reason, files, ask)
+        except TooManyRows:
+            reason = TOO_MANY_CHANGED_ROWS
+        except TooManyBytes:
+            reason = TOO_MANY_CHANGED_BYTES
+        return self._answered(Operation.CHANGES, path, reason, files, ask)
 
     def _too_large(self, measured: ChangedFiles) -> str | None:
         if measured.rows is not None and measured.rows > self.limits.changes_rows:

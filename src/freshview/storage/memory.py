@@ -25,6 +25,7 @@ from freshview.errors import (
     TooManyBytes,
     TooManyRows,
 )
+from freshview.storage.budget import Budget
 from freshview.storage.columns import comparable_columns
 from freshview.storage.commit_files import DataFile
 from freshview.storage.consolidate import consolidated, spark_identity
@@ -98,13 +99,21 @@ class MemoryStorage:
         return self._selected(path, self._rows(path, version), columns)
 
     def changes(
-        self, path: str, after: int, upto: int, columns: Sequence[str] | None = None
+        self,
+        path: str,
+        after: int,
+        upto: int,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        limit_bytes: int | None = None,
     ) -> pa.Table:
-        """See `Storage.changes`. Consolidated."""
+        """See `Local.changes`. Consolidated."""
         comparable_columns(self.state(path, after), self.state(path, upto), columns)
-        parts = []
+        budget, parts = Budget(path, limit, limit_bytes), []
         for version, sign in ((upto, 1), (after, -1)):
             rows = self.read(path, version, columns)
+            budget.spend(rows.num_rows)
+            budget.hold(rows)
             counts = pa.repeat(pa.scalar(sign, pa.int64()), rows.num_rows)
             parts.append(rows.append_column(pa.field(COUNT, pa.int64()), counts))
         return consolidated(pa.concat_tables(parts))

@@ -7,6 +7,7 @@ library's arithmetic wraps silently where Spark raises.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Any, cast
@@ -131,15 +132,22 @@ class NativeStorage:
             return readable_files(folder, [live.path for live in live_files(table, state)])
 
     def changes(
-        self, path: str, after: int, upto: int, columns: Sequence[str] | None = None
+        self,
+        path: str,
+        after: int,
+        upto: int,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        limit_bytes: int | None = None,
     ) -> pa.Table:
-        """See `Storage.changes`. Consolidated."""
+        """See `Local.changes`. Consolidated."""
         if after > upto:
-            backwards = self.changes(path, upto, after, columns)
+            backwards = self.changes(path, upto, after, columns, limit, limit_bytes)
             place = backwards.column_names.index(COUNT)
             negated = pa.compute.negate(backwards.column(COUNT))
             return backwards.set_column(place, pa.field(COUNT, pa.int64()), negated)
         reader, found = self._range(path, after, upto, columns)
+        reader = replace(reader, limit=limit, limit_bytes=limit_bytes)
         return read_changes(reader, found, after, upto)
 
     def measure_changes(self, path: str, after: int, upto: int) -> ChangedFiles:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from freshview.errors import HistoryLost, NativeRefused
+from freshview.storage.budget import Budget
 from freshview.storage.columns import Column, partition_value
 from freshview.storage.commit_files import DataFile, LogCommit, lies_outside
 from freshview.storage.consolidate import consolidated
@@ -60,13 +62,10 @@ class ChangedFiles:
                 return None
             total += file.rows
         for versions in self.by_path().values():
-            counts = []
-            for file, count in versions:
-                if file.rows is None:
-                    return None
-                gone = file.vector.cardinality if file.vector else 0
-                counts.append((file.rows - gone) * count)
-            total += abs(sum(counts))
+            rows = next((file.rows for file, _ in versions if file.rows is not None), None)
+            if rows is None:
+                return None
+            total += taken(rows, versions)
         return total
 
     @property
@@ -81,6 +80,12 @@ class ChangedFiles:
         for file, count in self.net:
             by_path[file.path].append((file, count))
         return by_path
+
+
+def taken(rows: int, versions: Sequence[tuple[DataFile, int]]) -> int:
+    """How many of a file's rows have to be taken; of several versions of it, at least how many."""
+    gone = [(file.vector.cardinality if file.vector else 0, count) for file, count in versions]
+    return abs(sum((rows - deleted) * count for deleted, count in gone))
 
 
 def changed_files(commits: Sequence[LogCommit], use_feed: bool = True) -> ChangedFiles:
@@ -113,28 +118,43 @@ class ChangeReader:
     store: pafs.FileSystem
     footers: Footers
     columns: Sequence[Column]
+    limit: int | None = None
+    limit_bytes: int | None = None
 
     def read(self, changed: ChangedFiles) -> pa.Table:
-        """The delta, consolidated. Raises FileNotFoundError when a file is gone."""
-        batches = [*self._feed(changed.feed), *self._net(changed.by_path().values())]
+        """The delta, consolidated. Raises FileNotFoundError when a file is gone.
+
+        The log does not always say how many rows a file has; and a file says how large it is, not how
+        large its rows are. So both are counted here: TooManyRows, TooManyBytes.
+        """
+        budget = Budget(self.path, self.limit, self.limit_bytes)
+        found = chain(
+            self._feed(changed.feed, budget), self._net(changed.by_path().values(), budget)
+        )
+        batches = [budget.hold(batch) for batch in found]
         schema = schema_of(self.columns).append(pa.field(COUNT, pa.int64()))
         table = pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
         return consolidated(table)
 
-    def _feed(self, files: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
+    def _feed(self, files: Sequence[DataFile], budget: Budget) -> Iterator[pa.RecordBatch]:
         kind = Column(_KIND, _KIND, "string", pa.string(), False)
         for file in files:
             with self._open(file) as opened:
+                budget.spend(opened.metadata.num_rows)
                 for group in range(opened.metadata.num_row_groups):
                     for _, length, arrays in file_batches(opened, [*self.columns, kind], group):
                         signs = [_SIGN[name] for name in kind.from_file(arrays[_KIND]).to_pylist()]
                         rows = shown(self.columns, arrays, self._partition(file), length, None)
                         yield _counted(rows, np.asarray(signs, np.int64))
 
-    def _net(self, files: Iterable[Sequence[tuple[DataFile, int]]]) -> Iterator[pa.RecordBatch]:
+    def _net(
+        self, files: Iterable[Sequence[tuple[DataFile, int]]], budget: Budget
+    ) -> Iterator[pa.RecordBatch]:
         for versions in files:
             with self._open(versions[0][0]) as opened:
-                weights = self._weights(opened.metadata.num_rows, versions)
+                rows = opened.metadata.num_rows
+                budget.spend(taken(rows, versions))
+                weights = self._weights(rows, versions)
                 yield from self._weighted(opened, versions[0][0], weights)
 
     def _weights(

@@ -10,10 +10,9 @@ See `docs/decisions/0003-lookups.md` for what was measured.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake import QueryBuilder
 
-from freshview.errors import TooManyBytes, TooManyRows
+from freshview.storage.budget import Budget
 from freshview.storage.columns import Column
 from freshview.storage.native_files import Footers, LiveFile, file_batches, schema_of, shown
 from freshview.storage.native_match import Keys, keys_for
@@ -31,32 +30,6 @@ from freshview.storage.plain_arrow import has_views
 
 _THREADS = min(4, os.cpu_count() or 1)
 _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="freshview-lookup")
-
-
-@dataclass
-class _Budget:
-    """Counts hits over all threads and stops the lookup once there are too many or too large."""
-
-    path: str
-    limit: int | None
-    limit_bytes: int | None
-    found: int = 0
-    held: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def spend(self, count: int) -> None:
-        with self.lock:
-            self.found += count
-            if self.limit is not None and self.found > self.limit:
-                raise TooManyRows(path=self.path, limit=self.limit)
-
-    def hold(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows, once it is sure that they fit."""
-        with self.lock:
-            self.held += rows.nbytes
-            if self.limit_bytes is not None and self.held > self.limit_bytes:
-                raise TooManyBytes(path=self.path, limit=self.limit_bytes)
-        return rows
 
 
 @dataclass(frozen=True)
@@ -85,9 +58,9 @@ class Lookup:
         able = [live for live in files if self._may_match(live, wanted)]
         if len(wanted) == 0 or not able:
             return empty
-        batches = self._ranged(files, able, wanted, _Budget(self.path, limit, limit_bytes))
+        batches = self._ranged(files, able, wanted, Budget(self.path, limit, limit_bytes))
         if batches is None:
-            batches = self._scanned(able, wanted, _Budget(self.path, limit, limit_bytes))
+            batches = self._scanned(able, wanted, Budget(self.path, limit, limit_bytes))
         return pa.Table.from_batches(batches, empty.schema) if batches else empty
 
     def _engine_is_right(self, files: Sequence[LiveFile]) -> bool:
@@ -105,7 +78,7 @@ class Lookup:
         return True
 
     def _ranged(
-        self, files: Sequence[LiveFile], able: Sequence[LiveFile], keys: Keys, budget: _Budget
+        self, files: Sequence[LiveFile], able: Sequence[LiveFile], keys: Keys, budget: Budget
     ) -> list[pa.RecordBatch] | None:
         """The rows found through the engine, None where it is not the way."""
         if sum(live.size for live in able) < self.engine_above_bytes:
@@ -125,7 +98,7 @@ class Lookup:
         return batches
 
     def _scanned(
-        self, files: Sequence[LiveFile], wanted: Keys, budget: _Budget
+        self, files: Sequence[LiveFile], wanted: Keys, budget: Budget
     ) -> list[pa.RecordBatch]:
         work = [(live, group) for live in files for group in self._row_groups(live, wanted)]
         if len(work) <= 1:
@@ -161,7 +134,7 @@ class Lookup:
             ]
 
     def _row_group(
-        self, live: LiveFile, group: int, keys: Keys, budget: _Budget
+        self, live: LiveFile, group: int, keys: Keys, budget: Budget
     ) -> list[pa.RecordBatch]:
         with self._open(live) as file:
             hits, values = self._hits(file, live, group, keys, budget)
@@ -188,7 +161,7 @@ class Lookup:
         return pa.RecordBatch.from_arrays(arrays, schema=schema_of(self.columns))
 
     def _hits(
-        self, file: pq.ParquetFile, live: LiveFile, group: int, keys: Keys, budget: _Budget
+        self, file: pq.ParquetFile, live: LiveFile, group: int, keys: Keys, budget: Budget
     ) -> tuple[npt.NDArray[np.int64], pa.Array]:
         """Positions in the row group that match and are not deleted, and their keys."""
         before = sum(file.metadata.row_group(g).num_rows for g in range(group))
