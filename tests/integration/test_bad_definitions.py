@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -30,6 +32,9 @@ REJECTED = {
     "syntax": ("SELEC 1", "Syntax error"),
     "two statements": ("SELECT id FROM orders; DROP TABLE orders", "Syntax error"),
     "NUL": ("SELECT id FROM or\0ders", "Syntax error"),
+    "half a character": ("SELECT '\udcff' AS a FROM orders", "character 9"),
+    "too deep": ("SELECT " + "(" * 3000 + "1" + ")" * 3000 + " AS a FROM orders", "too "),
+    "too long": ("SELECT " + "+".join(["id"] * 3000) + " AS a FROM orders", "too "),
     "unknown function": ("SELECT nothing(id) AS a FROM orders", "`nothing`"),
 }
 
@@ -257,6 +262,15 @@ def test_statements_that_break_off(shop: fv.Warehouse) -> None:
         "DROP MATERIALIZED VIEW cities -- \n above",
     ):
         refused(shop.root, "INVALID_STATEMENT", lambda text=text: shop.sql(text), "line")
+    for text in ("SELECT '\udcff'", "SELECT " + "(" * 3000 + "1" + ")" * 3000):
+        refused(shop.root, "INVALID_STATEMENT", lambda text=text: shop.sql(text), "line 1")
+
+
+def test_arguments_of_other_types(shop: fv.Warehouse) -> None:
+    nothing: Any = None
+    refused(shop.root, "INVALID_NAME", lambda: shop.create_view(nothing, "SELECT 1 AS a"))
+    text: Any = "newest"
+    refused(shop.root, "UNKNOWN_EPOCH", lambda: shop.read("cities", epoch=text))
 
 
 def test_changes_that_do_not_fit(shop: fv.Warehouse) -> None:

@@ -24,6 +24,7 @@ import freshview as fv
 from freshview import faults
 from freshview.errors import (
     InvalidChanges,
+    LeaseLost,
     NameTaken,
     TableMissing,
     TableUnreadable,
@@ -421,6 +422,35 @@ def test_numbers_do_not_come_again_when_a_view_is_computed_anew(
     insert(warehouse, 6)
     warehouse.refresh()
     assert_right(warehouse, 1, 2, 3, 4, 5, 6)
+
+
+def test_a_creator_that_slept_past_its_lease_makes_no_view(
+    warehouse: fv.Warehouse, spark: SparkSession
+) -> None:
+    query = "SELECT count(*) AS n FROM r"
+
+    def meanwhile() -> None:
+        held = max(lease.view_lease(warehouse.root, "made").glob("0*"))
+        os.utime(held, (0, 0))
+        insert(warehouse, 4)
+        fv.open(warehouse.root, spark).create_view("made", query)
+
+    with happening("create.written", meanwhile), pytest.raises(LeaseLost):
+        warehouse.create_view("made", query)
+    assert len(list(warehouse.root.glob("views/made-*"))) == 1
+    assert warehouse.read("made").collect()[0]["n"] == 4
+
+
+def test_a_view_that_is_in_the_catalog_stays_when_its_creator_fails(
+    warehouse: fv.Warehouse, spark: SparkSession
+) -> None:
+    def meanwhile() -> None:
+        fv.open(warehouse.root, spark).set_policy("made", "INCREMENTAL")
+        raise InterruptedError
+
+    with happening("create.catalogued", meanwhile), pytest.raises(InterruptedError):
+        warehouse.create_view("made", "SELECT count(*) AS n FROM r")
+    assert warehouse.check("made").ok
 
 
 def test_views_that_are_refreshed_have_an_epoch_beside_one_that_fails(

@@ -312,7 +312,11 @@ class Catalog:
 
 def check_name(name: str) -> None:
     """Names are plain identifiers: they become file names and SQL names."""
-    if not _NAME.fullmatch(name):
+    try:
+        fits = _NAME.fullmatch(name)
+    except TypeError as problem:
+        raise InvalidName(name=name) from problem
+    if fits is None:
         raise InvalidName(name=name)
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -129,6 +130,7 @@ class Definitions:
     def from_sql(self, name: str, text: str, session: SparkSession | None = None) -> Strategy:
         session = session or self._ready_session()
         with _rejections(name):
+            text.encode()
             relation = import_sql(session, text)
         return _checked(name, relation)
 
@@ -248,6 +250,19 @@ def _rejections(name: str) -> Iterator[None]:
         yield
     except (AnalysisException, ParseException) as error:
         raise DefinitionRejected(name=name, reason=_message(error)) from error
+    except UnicodeEncodeError as error:
+        reason = f"character {error.start + 1} is half of one, which no text in UTF-8 holds"
+        raise DefinitionRejected(name=name, reason=reason) from error
+    except (Py4JJavaError, RecursionError) as error:
+        if not is_too_deep(error):
+            raise
+        reason = "it is nested too deeply to be read"
+        raise DefinitionRejected(name=name, reason=reason) from error
+
+
+def is_too_deep(error: Exception) -> bool:
+    """Whether a stack was too small for a query, in Python or in the JVM."""
+    return isinstance(error, RecursionError) or "java.lang.StackOverflowError" in str(error)
 
 
 def _message(error: PySparkException) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from freshview.algebra.schema import quoted
-from freshview.errors import FreshviewError, TableMissing, TableUnreadable
+from freshview.errors import FreshviewError, InvalidStatement, TableMissing, TableUnreadable
 from freshview.frontend.statements import (
     AlterPolicy,
     CreateView,
@@ -25,6 +26,7 @@ from freshview.frontend.statements import (
     parse_statement,
 )
 from freshview.runtime.catalog import ViewEntry
+from freshview.runtime.definitions import is_too_deep
 from freshview.runtime.explanation import Explanation
 from freshview.runtime.named_tables import in_session, place_of
 from freshview.runtime.report import Report
@@ -38,6 +40,7 @@ Answer = DataFrame | Report | Explanation | tuple[ViewStatus, ...] | None
 
 def run_statement(warehouse: Warehouse, text: str) -> Answer:
     """The answer of one statement."""
+    _check_text(text)
     match parse_statement(text):
         case CreateView(name, query, policy, comment, or_replace, if_not_exists):
             views = {view.name for view in warehouse.catalog.views()}
@@ -73,6 +76,25 @@ def _by_spark(warehouse: Warehouse, statement: str) -> DataFrame:
         if named in lost:
             raise lost[named] from problem
         raise
+    except Py4JJavaError as problem:
+        if not is_too_deep(problem):
+            raise
+        expected = "a statement that is nested less deeply"
+        raise InvalidStatement(line=1, column=1, expected=expected, found="this one") from problem
+
+
+def _check_text(text: str) -> None:
+    """A text that can be sent to Spark. Raises InvalidStatement."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as problem:
+        before = text[: problem.start]
+        raise InvalidStatement(
+            line=before.count("\n") + 1,
+            column=len(before) - before.rfind("\n"),
+            expected="a character",
+            found=f"half of one: {text[problem.start]!a}",
+        ) from problem
 
 
 def _session(warehouse: Warehouse) -> tuple[SparkSession, dict[str, FreshviewError]]:

@@ -268,7 +268,9 @@ class Warehouse:
         self.catalog.load()
         if epoch is None:
             return self.parts.sources.read(name, self.parts.sources.latest(name))
-        found = self.parts.epochs.read(epoch)
+        found = None
+        with suppress(TypeError, ValueError):  # no number at all
+            found = self.parts.epochs.read(epoch)
         pinned = None if found is None else found.get(name)
         if pinned is None or not self._refresher.pinned(name, pinned.version).is_same(pinned):
             known = ", ".join(map(str, self.parts.epochs.numbers())) or "none"
