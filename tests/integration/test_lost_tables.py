@@ -1,0 +1,147 @@
+"""Tables and views that are gone, put back or damaged: their readers are told, others go on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+import freshview as fv
+from freshview.errors import (
+    TableMissing,
+    TableUnreadable,
+)
+from freshview.runtime import lease
+from tests.integration.two_views import (
+    assert_right,
+    happening,
+    insert,
+    rows,
+    some,
+    with_two_views,
+)
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def warehouse(spark: SparkSession, tmp_path: Path) -> fv.Warehouse:
+    return with_two_views(spark, tmp_path)
+
+
+def test_a_table_that_is_gone_stops_only_its_readers(
+    warehouse: fv.Warehouse, spark: SparkSession, tmp_path: Path
+) -> None:
+    warehouse.create_table("other", pa.table({"id": [1]}))
+    warehouse.create_view("others", "SELECT id FROM other")
+    warehouse.create_view("both", "SELECT o.id FROM others o JOIN totals t ON o.id = t.n")
+    insert(warehouse, 4)
+    place = Path(warehouse.parts.sources.path("other"))
+    place.rename(tmp_path / "away")
+    with pytest.raises(TableMissing) as caught:
+        fv.open(warehouse.root, spark).refresh()
+    assert "The view others was not refreshed." in caught.value.__notes__
+    assert "Views that read it keep their state: both." in caught.value.__notes__
+    assert rows(warehouse, "totals") == [("a", 4, Decimal(10))]
+    assert rows(warehouse, "others") == [(1,)]
+    (tmp_path / "away").rename(place)
+    warehouse.refresh()
+    assert_right(warehouse, 1, 2, 3, 4)
+    assert rows(warehouse, "both") == []
+
+
+def test_a_view_whose_table_is_gone_is_computed_anew(warehouse: fv.Warehouse) -> None:
+    insert(warehouse, 4)
+    shutil.rmtree(warehouse.parts.sources.path("totals"))
+    report = warehouse.refresh()
+    assert report["totals"].reason == "TABLE_MISSING"
+    assert_right(warehouse, 1, 2, 3, 4)
+    insert(warehouse, 5)
+    assert {view.mode for view in warehouse.refresh().views} == {"incremental"}
+    assert_right(warehouse, 1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_numbers_do_not_come_again_when_a_view_is_computed_anew(
+    warehouse: fv.Warehouse, spark: SparkSession, *, replaced: bool
+) -> None:
+    """A refresher sleeps before its commit; meanwhile the view is lost, and made by another one."""
+    insert(warehouse, 4)
+
+    def meanwhile() -> None:
+        held = max(lease.view_lease(warehouse.root, "totals").glob("0*"))
+        os.utime(held, (0, 0))
+        place = warehouse.parts.sources.path("totals")
+        rows = DeltaTable(place).to_pyarrow_table()
+        shutil.rmtree(place)
+        if replaced:
+            write_deltalake(place, rows)
+        insert(warehouse, 5)
+        report = fv.open(warehouse.root, spark).refresh()
+        lost = "VIEW_NOT_COMPUTED" if replaced else "TABLE_MISSING"
+        assert report["totals"].reason == lost
+
+    with happening("refresh.before_commit", meanwhile):
+        warehouse.refresh()
+    assert_right(warehouse, 1, 2, 3, 4, 5)
+    insert(warehouse, 6)
+    warehouse.refresh()
+    assert_right(warehouse, 1, 2, 3, 4, 5, 6)
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_a_table_put_back_from_a_backup_is_another_one(
+    warehouse: fv.Warehouse, tmp_path: Path, more: int
+) -> None:
+    """Its identity is the same, and its versions come again with other rows."""
+    place = Path(warehouse.parts.sources.path("r"))
+    shutil.copytree(place, tmp_path / "backup")
+    insert(warehouse, 4)
+    insert(warehouse, 5)
+    warehouse.refresh()
+    shutil.rmtree(place)
+    (tmp_path / "backup").rename(place)
+    for value in range(more):
+        insert(warehouse, 100 + value)
+    report = warehouse.refresh()
+    assert report["totals"].reason == "SOURCE_REPLACED"
+    assert_right(warehouse, 1, 2, 3, *(100 + value for value in range(more)))
+
+
+def test_a_table_put_back_and_reduced_is_read_as_it_is_now(
+    warehouse: fv.Warehouse, tmp_path: Path
+) -> None:
+    """What was known of its versions is of files that are no longer in them."""
+    place = Path(warehouse.parts.sources.path("r"))
+    shutil.copytree(place, tmp_path / "backup")
+    insert(warehouse, 4)
+    warehouse.refresh()
+    shutil.rmtree(place)
+    (tmp_path / "backup").rename(place)
+    warehouse.apply({"r": fv.TableChanges(delete=[{"id": 3}], key=["id"])})
+    warehouse.refresh()
+    assert_right(warehouse, 1, 2)
+    assert warehouse.check("totals").ok
+
+
+def test_a_table_whose_log_is_damaged_stops_only_its_readers(warehouse: fv.Warehouse) -> None:
+    warehouse.create_table("other", some(1))
+    warehouse.create_view("others", "SELECT sum(v) AS v FROM other", policy="INCREMENTAL")
+    warehouse.apply({"other": fv.TableChanges(insert=some(2))})
+    insert(warehouse, 4)
+    newest = max((Path(warehouse.parts.sources.path("r")) / "_delta_log").glob("*.json"))
+    text = newest.read_text()
+    newest.write_text(text[: len(text) // 2])
+    with pytest.raises(TableUnreadable):
+        fv.open(warehouse.root, warehouse.spark).refresh()
+    assert rows(warehouse, "others") == [(Decimal(3),)]
+    newest.write_text(text)
+    again = fv.open(warehouse.root, warehouse.spark)
+    again.refresh()
+    assert_right(again, 1, 2, 3, 4)
