@@ -68,6 +68,17 @@ def test_tables_that_cannot_be_registered(shop, tmp_path):
     failed(shop, "INVALID_PATH", "register", "bad", tmp_path / "a%20b")
 
 
+def test_a_file_of_statements_that_is_no_text(shop, tmp_path):
+    file = tmp_path / "latin.sql"
+    file.write_bytes("SELECT 1;\nSELECT 'é', '".encode() + b"\xe9';")
+    text = failed(shop, "FILE_ERROR", "sql", "--file", file)
+    assert f"{file}, line 2, column 14: " in text
+    assert "the byte 0xe9" in text
+    answer = in_process("sql", "--file", file, "-w", shop, "--json").answer
+    assert answer["parameters"] == {"path": str(file), "line": 2, "column": 14, "byte": "0xe9"}
+    assert answer["do"] == "save the file as UTF-8"
+
+
 def test_a_warehouse_that_cannot_be_made(tmp_path):
     (tmp_path / "file").touch()
     with unchanged(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pyarrow as pa
@@ -130,11 +131,87 @@ def test_a_file_of_statements(shop, tmp_path):
     assert found["results"][1]["rows"] == [{"n": 2}]
 
 
+# Each with the cells that people see, and with the row in JSON.
+QUERIES = {
+    "SELECT 1 AS a, 1.50BD AS b, 0.5D AS c, 'x' AS d, true AS e, NULL AS f, x'00ff' AS g": (
+        ["1", "1.50", "0.5", "x", "True", "NULL", "00ff"],
+        {"a": 1, "b": "1.50", "c": 0.5, "d": "x", "e": True, "f": None, "g": "00ff"},
+    ),
+    "SELECT date'2020-01-31' AS a, date'-0044-03-15' AS b, timestamp'2020-01-31 12:00:00' AS c,"
+    " timestamp_ntz'9999-12-31 23:59:59.999999' AS d": (
+        ["2020-01-31", "-0044-03-15", "2020-01-31 12:00:00", "9999-12-31 23:59:59.999999"],
+        {
+            "a": "2020-01-31",
+            "b": "-0044-03-15",
+            "c": "2020-01-31T12:00:00",
+            "d": "9999-12-31T23:59:59.999999",
+        },
+    ),
+    "SELECT interval 2 month AS a, parse_json('[1]') AS b, time'01:02:03' AS c": (
+        ["INTERVAL '2' MONTH", "[1]", "01:02:03"],
+        {"a": "INTERVAL '2' MONTH", "b": "[1]", "c": "01:02:03"},
+    ),
+    "SELECT map(date'-0044-03-15', 1) AS a, map(array(1), array(date'2020-01-31')) AS b,"
+    " map(x'ff', NULL) AS c, CAST(NULL AS map<int, date>) AS d": (
+        ['{"-0044-03-15": 1}', '{"[1]": ["2020-01-31"]}', '{"ff": null}', "NULL"],
+        {"a": {"-0044-03-15": 1}, "b": {"[1]": ["2020-01-31"]}, "c": {"ff": None}, "d": None},
+    ),
+    "SELECT array(1, NULL) AS a, array(named_struct('x`y', date'2020-01-31'), NULL) AS b,"
+    " named_struct('x', 1, 'x', 2) AS c": (
+        ["[1, null]", '[{"x`y": "2020-01-31"}, null]', '{"x": 1, "x_2": 2}'],
+        {"a": [1, None], "b": [{"x`y": "2020-01-31"}, None], "c": {"x": 1, "x_2": 2}},
+    ),
+    "SELECT double('NaN') AS a, double('Infinity') AS b, array(float('-Infinity')) AS c": (
+        ["nan", "inf", '["-Infinity"]'],
+        {"a": "NaN", "b": "Infinity", "c": ["-Infinity"]},
+    ),
+    "SELECT 1 AS a, 2 AS a, 3 AS a, 4 AS a_2": (
+        ["1", "2", "3", "4"],
+        {"a": 1, "a_3": 2, "a_4": 3, "a_2": 4},
+    ),
+}
+
+
+def test_rows_are_shown_whatever_their_types_and_names(shop, tmp_path):
+    def refused(constant):
+        raise AssertionError(f"{constant} is no JSON")
+
+    file = tmp_path / "script.sql"
+    file.write_text(";".join(QUERIES))
+    shown = in_process("sql", "-w", shop, "--file", file).out.splitlines()
+    cells = [" ".join(cells) for cells, _ in QUERIES.values()]
+    assert [" ".join(line.split()) for line in shown[1::2]] == cells
+    written = in_process("sql", "-w", shop, "--file", file, "--json").out
+    results = json.loads(written, parse_constant=refused)["results"]
+    assert [result["rows"] for result in results] == [[row] for _, row in QUERIES.values()]
+    assert results[-1]["columns"] == ["a", "a_3", "a_4", "a_2"]
+
+
+def test_names_and_values_that_look_like_marks_are_shown_as_they_are(shop):
+    found = in_process("sql", "-w", shop, "SELECT '[red]:x:' AS `[/x]`, 2 AS `a[red]b`, 3 AS `c>`")
+    assert [line.split() for line in found.out.splitlines()] == [
+        ["[/x]", "a[red]b", "c>"],
+        ["[red]:x:", "2", "3"],
+    ]
+    (backing,) = (shop / "views").iterdir()
+    DeltaTable(backing).update({"city": "'[/b]:x:'"}, predicate="city = 'Oslo'")
+    checked = in_process("check", "-w", shop)
+    assert checked.status == 1
+    assert "[/b]:x:" in checked.out
+
+
 def test_errors_of_spark_have_no_traceback(shop):
-    found = own_process("sql", "-w", shop, "SELECT * FROM nowhere")
+    """And what a process of its own logs beside the error repeats no value of a row."""
+    statement = "SELECT CAST(concat('value ', 4711 + id) AS INT) FROM range(1)"
+    shown = in_process("sql", "-w", shop, statement).err
+    found = own_process("sql", "-w", shop, statement)
     assert (found.status, found.out) == (1, "")
-    assert "TABLE_OR_VIEW_NOT_FOUND" in found.err
+    assert shown in found.err
+    assert found.err.count("value 4711") == shown.count("value 4711") == 1
     assert "Traceback" not in found.err
+    below = "SELECT (SELECT max(CAST(concat('x', id) AS INT)) FROM range(1)) + id FROM range(1)"
+    wrapped = in_process("sql", "-w", shop, below, "--json")
+    assert (wrapped.status, wrapped.answer["code"]) == (1, "CAST_INVALID_INPUT")
     answer = in_process("sql", "-w", shop, "SELECT * FROM nowhere", "--json")
     assert answer.status == 1
     assert answer.answer["code"].startswith("TABLE_OR_VIEW_NOT_FOUND")

@@ -51,6 +51,7 @@ def test_help_and_init_load_no_spark(tmp_path):
         ("sql",),
         ("sql", "SELECT 1", "--file", __file__),
         ("sql", " ; -- nothing\n"),
+        ("sql", "SELECT '\udcff'"),
         ("bench", "unknown"),
         ("bench", "basics", "--repeat", "0"),
         ("demo", "--path", "/"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import signal
 import sys
 import traceback
@@ -18,6 +19,7 @@ from dataclasses import asdict, is_dataclass
 from decimal import Decimal
 from enum import Enum
 from functools import cache
+from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import typer
@@ -37,10 +39,14 @@ UsageError: type[Exception] = cast("type[Exception]", typer.BadParameter.__mro__
 
 @cache
 def console() -> Console:
-    """Standard output, at most 100 columns wide, in colour only on a terminal."""
+    """Standard output, at most 100 columns wide, in colour only on a terminal.
+
+    Texts are printed as they are: most of them are names and values from outside, which may well
+    contain what Rich would take for its marks, such as [/b] and :x:.
+    """
     from rich.console import Console
 
-    found = Console(highlight=False)
+    found = Console(highlight=False, markup=False, emoji=False)
     found.width = min(found.width, WIDTH) if found.is_terminal else WIDTH
     return found
 
@@ -53,14 +59,13 @@ def show(*parts: RenderableType) -> None:
 
 def succeed(**found: object) -> None:
     """Print the JSON object of a command that did what it was asked to."""
-    print(json.dumps({"ok": True, **found}, default=plain))
+    print(json_text({"ok": True, **found}))
 
 
 def fail(code: str, text: str, *, as_json: bool, status: int = FAILED, **more: object) -> NoReturn:
     """Say what went wrong and end the command."""
     if as_json:
-        error = {"ok": False, "code": code, "error": text, "status": status, **more}
-        print(json.dumps(error, default=plain))
+        print(json_text({"ok": False, "code": code, "error": text, "status": status, **more}))
     else:
         sys.stderr.write(text.rstrip() + "\n")
     raise typer.Exit(status)
@@ -110,12 +115,23 @@ def _with_notes(text: str, error: Exception) -> str:
 
 def _of_spark(error: Exception) -> tuple[str, str] | None:
     """The code and text of an error that Spark raised; None for any other."""
-    errors = sys.modules.get("pyspark.errors")
+    errors, java = sys.modules.get("pyspark.errors"), sys.modules.get("py4j.protocol")
+    if java is not None and isinstance(error, java.Py4JJavaError):
+        return _of_java(error.java_exception)
     if errors is None or not isinstance(error, errors.PySparkException):
         return None
     code = error.getCondition() or "SPARK_ERROR"
     text = (error.getMessage() or str(error)).split("\n\nJVM stacktrace")[0].rstrip()
     return code, text if text.startswith((code, f"[{code}]")) else f"{code}: {text}"
+
+
+def _of_java(error: Any) -> tuple[str, str]:
+    """The same of an error that PySpark has no class for: a wrapper, so its last cause counts."""
+    while (cause := error.getCause()) is not None:
+        error = cause
+    text = str(error.getMessage() or error.toString()).rstrip()
+    named = re.match(r"\[([A-Z][A-Z0-9_.]*)\]", text)
+    return (named[1], text) if named else ("SPARK_ERROR", f"SPARK_ERROR: {text}")
 
 
 class Terminated(KeyboardInterrupt):
@@ -129,6 +145,32 @@ def hear_termination() -> None:
         raise Terminated
 
     signal.signal(signal.SIGTERM, terminated)
+
+
+def json_text(value: object, *, indent: int | None = None, ascii_only: bool = True) -> str:
+    """A value as JSON: every kind of value has a text, and that text is always JSON."""
+    found = _jsonable(value)
+    return json.dumps(found, allow_nan=False, indent=indent, ensure_ascii=ascii_only)
+
+
+def _jsonable(value: object) -> Any:
+    """A value of nothing but what JSON has; numbers it has none for as Spark's to_json does."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        if isfinite(value):
+            return value
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {_key(key): _jsonable(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_jsonable(each) for each in value]
+    return _jsonable(plain(value))
+
+
+def _key(key: object) -> str:
+    found = _jsonable(key)
+    return found if isinstance(found, str) else json.dumps(found)
 
 
 def plain(value: object) -> Any:

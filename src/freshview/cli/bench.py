@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from freshview.cli.answer import FAILED, console, fail, failures, plain, succeed
+from freshview.cli.answer import FAILED, console, fail, failures, json_text, succeed
 from freshview.cli.options import AsJson
 
 
@@ -47,13 +46,15 @@ def bench(
     Example: freshview bench basics --sf 1 --repeat 7 --out basics.json
     """
     with failures(as_json):
+        if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
         from freshview.bench.basics import Settings, run_basics
 
         assert name is BenchName.basics
         settings = Settings(data.absolute(), sf, repeat, seed, memory)
         found = run_basics(settings, None if as_json else console())
-    if out is not None:
-        out.write_text(json.dumps(found.summary(), indent=1, default=plain) + "\n")
+        if out is not None:
+            out.write_text(json_text(found.summary(), indent=1) + "\n", encoding="utf-8")
     if as_json and found.ok:
         succeed(bench=found.summary())
     elif as_json:

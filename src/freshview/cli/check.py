@@ -93,7 +93,8 @@ def check_table(results: list[CheckResult]) -> Table:
         )
         for result in results
     ]
-    return table(("view", "result", "missing>", "extra>", "ms>", "compared", "at versions"), rows)
+    columns = ("view", "result", "missing", "extra", "ms", "compared", "at versions")
+    return table(columns, rows, right=("missing", "extra", "ms"))
 
 
 def examples(results: list[CheckResult]) -> list[str]:

@@ -32,8 +32,8 @@ def status(warehouse: WarehousePath = HERE, as_json: AsJson = False) -> None:
 
 def status_table(views: Sequence[ViewStatus]) -> Table:
     """One line per view; its state names the sources that moved on, with both versions."""
-    columns = ("view", "technique", "policy", "version>", "rows>", "state")
-    return table(columns, [_row(view) for view in views])
+    columns = ("view", "technique", "policy", "version", "rows", "state")
+    return table(columns, [_row(view) for view in views], right=("version", "rows"))
 
 
 def _row(view: ViewStatus) -> tuple[str, ...]:

@@ -63,4 +63,4 @@ def leftovers_table(found: list[Leftover]) -> Table:
         rows.append(
             (kind, f"{len(these):,}", f"{sum(x.bytes for x in these):,}", these[0].path.name)
         )
-    return table(("what", "number>", "bytes>", "such as"), rows)
+    return table(("what", "number", "bytes", "such as"), rows, right=("number", "bytes"))

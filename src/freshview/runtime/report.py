@@ -71,4 +71,4 @@ class Report:
 
     def show(self) -> None:
         """Print the report."""
-        Console().print(self.table())
+        Console(markup=False).print(self.table())
