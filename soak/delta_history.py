@@ -10,6 +10,10 @@ from typing import Any
 from urllib.parse import unquote
 
 
+class LogIncomplete(Exception):
+    """A log without its first files, or with a gap: a table that is being removed."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogEntry:
     """One commit. ``named`` is what freshview wrote into it, None in a commit of somebody else."""
@@ -30,6 +34,12 @@ class LogEntry:
         return None if self.named is None else int(self.named["number"])
 
     @property
+    def fence(self) -> int | None:
+        """The number of the lease under which it was made, None if the commit names none."""
+        fence = ({} if self.named is None else self.named.get("metadata", {})).get("fence")
+        return None if fence is None else int(fence)
+
+    @property
     def sources(self) -> dict[str, tuple[int, str]] | None:
         """The version of each source and the table it is of, None if the commit names none."""
         metadata = {} if self.named is None else self.named.get("metadata", {})
@@ -40,12 +50,13 @@ class LogEntry:
 
 
 def history(table: Path) -> list[LogEntry]:
-    """Every commit of a table, oldest first. The log must still be whole."""
+    """Every commit of a table, oldest first; none if it is not there. The log must be whole."""
     found: list[LogEntry] = []
     files: dict[str, bool] = {}
     metadata: dict[str, Any] = {}
     for version, file in enumerate(sorted((table / "_delta_log").glob("*.json"))):
-        assert int(file.stem) == version, f"{table} has no log of version {version}"
+        if int(file.stem) != version:
+            raise LogIncomplete(f"{table} has no log of version {version}")
         named, changes = None, False
         actions = [json.loads(line) for line in file.read_text().split("\n") if line.strip()]
         for action in actions:

@@ -27,11 +27,14 @@ from freshview import faults
 from freshview.runtime.table_changes import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from soak.attached import attached_session, environment, shared_session
-from soak.bank import ENTRIES, OWNERS, TOTAL, VISITS, prepare
-from soak.checker import Checker, Finding
+from soak.bank import ENTRIES, HIDDEN, OWNERS, TOTAL, VIEWS, VISITS, prepare
+from soak.catalog_states import CatalogStates
+from soak.checker import Checker
 from soak.dying import stopping_at
+from soak.findings import CATALOG, Finding
 
 MADE = "SELECT kind, count(*) AS n FROM visits GROUP BY kind"
+HIDDEN_IN_MADE = {"__rows": "count(*)"}
 ACTIONS = {
     "refresh": [point for point in faults.POINTS if point.startswith("refresh.")],
     "recompute": ["refresh.before_commit", "refresh.after_commit", "refresh.between_views"],
@@ -88,29 +91,46 @@ def write(warehouse: Warehouse, dice: random.Random) -> None:
     warehouse.apply(changes)
 
 
+def misplaced(root: Path, where: str, *may: bool) -> list[Finding]:
+    """The view that is created and dropped, if it is in the catalog or not against the journal."""
+    if is_made(root) in may:
+        return []
+    return [Finding(CATALOG, where, "made is lost" if may[0] else "made is there again")]
+
+
+def is_made(root: Path) -> bool:
+    return "made" in CatalogStates(root).newest
+
+
 def kill(root: Path, spark: SparkSession, seed: int, number: int) -> tuple[str, list[Finding]]:
     """One kill and what came of it; the first answer is what was killed, or that it lived."""
     action, place = plan(seed, number)
-    warehouse = open_warehouse(root, spark)
-    if action == "drop" and "made" not in warehouse.catalog:
+    where = f"kill {number}: {action} at {place}"
+    warehouse, made = open_warehouse(root, spark), is_made(root)
+    if action == "drop" and not made:
         warehouse.create_view("made", MADE)
-    if action == "create" and "made" in warehouse.catalog:
+    if action == "create" and made:
         warehouse.drop_view("made")
+    changes = action in {"create", "drop"}
+    made = action == "drop" if changes else made
+    found = misplaced(root, f"before {where}", made)
     write(warehouse, random.Random(f"rows {seed} {number}"))
     command = [sys.executable, "-m", "soak.kills", "--child", str(root), action, place]
     child = subprocess.run(
         command, env=environment(spark), capture_output=True, text=True, timeout=300, check=False
     )
-    where = f"kill {number}: {action} at {place}"
-    if child.returncode == 0:
-        return "lived", []  # it never came to the place as often as that
+    if child.returncode == 0:  # it never came to the place as often as that
+        return "lived", found + misplaced(root, where, made != changes)
     if child.returncode != -9:
-        return "failed", [Finding("error", where, child.stderr[-900:])]
+        return "failed", [*found, Finding("error", where, child.stderr[-900:])]
+    found += misplaced(root, where, *([True, False] if changes else [made]))
+    made = is_made(root)
     after = open_warehouse(root, spark)
     after.refresh()
     left = {view.mode for view in after.refresh().views}
-    found = [] if left == {"unchanged"} else [Finding("error", where, f"a refresh left {left}")]
-    return action, found
+    if left != {"unchanged"}:
+        found.append(Finding("error", where, f"a refresh left {left}"))
+    return action, found + misplaced(root, f"after {where}", made)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -143,7 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if bank["total"] != TOTAL:
         findings.append(Finding("by halves", "the bank", f"has {bank['total']}, not {TOTAL}"))
     open_warehouse(root, spark).refresh()
-    verdict = Checker(root, spark).run(settled=True)
+    checker = Checker(root, spark, hidden={**HIDDEN, "made": HIDDEN_IN_MADE})
+    verdict = checker.run(settled=True, expected=VIEWS)
     findings += verdict.findings
     print(f"{dict(killed)}\n{verdict}")
     if not findings:

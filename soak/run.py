@@ -27,8 +27,9 @@ from pyspark.sql import SparkSession
 from freshview.faults import POINTS
 from freshview.runtime.warehouse import open_warehouse
 from soak.attached import environment, shared_session
-from soak.bank import VIEWS, prepare
-from soak.checker import Checker, Finding
+from soak.bank import HIDDEN, VIEWS, prepare
+from soak.checker import Checker
+from soak.findings import Finding
 
 ACTORS = ("transfer-1", "visit-1", "reshape-1", "refresh-1", "refresh-2", "read-1")
 DEADLY = {
@@ -193,8 +194,8 @@ def soak(folder: Path, options: argparse.Namespace) -> tuple[dict[str, Any], lis
     if again != {"unchanged"}:
         now.errors.append(Finding("error", "the last refresh", f"left {again}"))
     started = time.monotonic()
-    checker = Checker(root, spark, lambda text: print(f"  {text}", flush=True))
-    verdict = checker.run(settled=True)
+    checker = Checker(root, spark, lambda text: print(f"  {text}", flush=True), HIDDEN)
+    verdict = checker.run(settled=True, expected=VIEWS)
     misreads, losses = misread(folder), unkept(folder, spark)
     findings = [*now.errors, *idle(folder, now, options), *misreads, *losses, *verdict.findings]
     print(f"{now.kills} kills, {counted(folder)}; checked in {time.monotonic() - started:.0f} s")
@@ -204,7 +205,7 @@ def soak(folder: Path, options: argparse.Namespace) -> tuple[dict[str, Any], lis
         "seed": options.seed,
         "minutes": options.minutes,
         "kills": now.kills,
-        "views": len(VIEWS),
+        "views checked": len(verdict.views),
         "view versions checked": verdict.versions,
         "epochs checked": verdict.epochs,
         "refreshes": len(notes(folder, "refresh")),

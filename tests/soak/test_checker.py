@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from decimal import Decimal
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock, patch
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 import freshview as fv
 from freshview import faults
@@ -20,50 +17,10 @@ from freshview.runtime import commit as commits
 from freshview.runtime.sources import Sources
 from freshview.runtime.transactions import APPLICATION, Transactions
 from freshview.storage.interface import Commit, Rows
-from soak.checker import HALF, LOST, MIXED, STALE, TWICE, UNNAMED, WRONG, Checker, Verdict
+from soak.findings import HALF, LOST, MIXED, STALE, TWICE, UNNAMED, WRONG
+from tests.soak.planting import SCHEMA, checker, epochs, kinds, path, rewrite, some, verdict
 
 pytestmark = pytest.mark.spark
-
-SCHEMA = pa.schema([("id", pa.int64()), ("g", pa.string()), ("v", pa.decimal128(10, 2))])
-
-
-def some(*values: int) -> fv.TableChanges:
-    rows = [{"id": value, "g": "ab"[value % 2], "v": Decimal(value)} for value in values]
-    return fv.TableChanges(insert=pa.Table.from_pylist(rows, SCHEMA))
-
-
-@pytest.fixture(scope="module")
-def honest(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a warehouse with three views and two refreshes."""
-    made = fv.open(tmp_path_factory.mktemp("honest") / "warehouse", spark)
-    made.create_table("r", SCHEMA)
-    made.apply({"r": some(1, 2, 3, 3)})
-    made.create_view("rows", "SELECT g, v FROM r", policy="INCREMENTAL")
-    made.create_view(
-        "totals", "SELECT g, count(*) AS n, sum(v) AS t FROM rows GROUP BY g", policy="INCREMENTAL"
-    )
-    made.create_view("both", "SELECT r.id, t.t FROM r JOIN totals t ON r.g = t.g")
-    made.apply({"r": some(4)})
-    made.refresh()
-    return made.root
-
-
-@pytest.fixture
-def warehouse(honest: Path, spark: SparkSession, tmp_path: Path) -> fv.Warehouse:
-    shutil.copytree(honest, tmp_path / "warehouse")
-    return fv.open(tmp_path / "warehouse", spark)
-
-
-def verdict(warehouse: fv.Warehouse, *, settled: bool = False) -> Verdict:
-    return Checker(warehouse.root, warehouse.spark).run(settled=settled)
-
-
-def kinds(warehouse: fv.Warehouse) -> set[str]:
-    return {finding.kind for finding in verdict(warehouse).findings}
-
-
-def path(warehouse: fv.Warehouse, name: str) -> str:
-    return warehouse.parts.sources.path(name)
 
 
 def test_an_honest_history_has_no_findings(warehouse: fv.Warehouse) -> None:
@@ -137,11 +94,12 @@ def test_a_number_that_comes_again_or_is_left_out_is_found(warehouse: fv.Warehou
 
 
 def test_an_epoch_that_mixes_two_refreshes_is_found(warehouse: fv.Warehouse) -> None:
-    epochs = sorted((warehouse.root / "_freshview" / "epochs").glob("*.json"))
-    newest = json.loads(epochs[-1].read_text())
     assert kinds(warehouse) == set()
-    newest["views"]["totals"]["version"] -= 1
-    epochs[-1].write_text(json.dumps(newest))
+
+    def plant(epoch: Any) -> None:
+        epoch["views"]["totals"]["version"] -= 1
+
+    rewrite(epochs(warehouse)[-1], plant)
     assert kinds(warehouse) == {MIXED}
 
 
@@ -157,12 +115,12 @@ def test_a_view_over_sources_that_do_not_agree_is_found(warehouse: fv.Warehouse)
     found = spark.read.format("delta").load(path(warehouse, "r"))
     totals = spark.read.format("delta").load(path(warehouse, "totals"))
     rows = found.join(totals, "g").selectExpr("id", "t")
-    held = storage.state(place).arrow_schema.names
-    assert "__count" in held
+    assert "__count" in storage.state(place).arrow_schema.names
     counted = rows.groupBy("id", "t").count().withColumnRenamed("count", "__count")
     last = warehouse._refresher.consumed(view)
-    commit = last.next(view, mixed, "full", 1)
-    storage.overwrite(place, counted, commit)
+    with warehouse._held("both") as held:
+        commit = last.next(view, mixed, "full", held.fence)
+        storage.overwrite(place, counted, commit)
     assert kinds(warehouse) == {MIXED}
     assert WRONG not in kinds(warehouse)
 
@@ -204,15 +162,14 @@ def test_parts_that_are_written_twice_or_never_are_found(warehouse: fv.Warehouse
     last = storage.last_commit(place, APPLICATION)
     assert last is not None
     mark = dict(last[1].metadata)
-    assert list(Checker(warehouse.root, warehouse.spark)._parts(settled=True)) == []
+    assert list(checker(warehouse).transactions.parts(settled=True)) == []
     storage.append(place, None, Commit(APPLICATION, last[1].number + 1, mark))
     mark["transaction"] = "another one"
     storage.append(place, None, Commit(APPLICATION, last[1].number + 2, mark))
-    found = list(Checker(warehouse.root, warehouse.spark)._parts(settled=True))
+    found = list(checker(warehouse).transactions.parts(settled=True))
     assert [finding.kind for finding in found] == [TWICE, HALF]
-    assert [f.kind for f in Checker(warehouse.root, warehouse.spark)._parts(settled=False)] == [
-        TWICE
-    ]
+    found = list(checker(warehouse).transactions.parts(settled=False))
+    assert [finding.kind for finding in found] == [TWICE]
 
 
 @pytest.mark.parametrize(
@@ -226,17 +183,15 @@ def test_versions_of_another_table_or_source_are_found(
     honest = newest.read_text()
     newest.write_text(honest.replace(old, new))
     assert newest.read_text() != honest
-    checker = Checker(warehouse.root, warehouse.spark)
-    found = list(checker._bookkeeping("totals", checker.history("totals")))
+    found = list(checker(warehouse).commits.commits("totals"))
     assert UNNAMED in {finding.kind for finding in found}
 
 
 def test_refreshes_without_epochs_are_found(warehouse: fv.Warehouse) -> None:
     assert verdict(warehouse, settled=True).findings == []
-    first, *others = sorted((warehouse.root / "_freshview" / "epochs").glob("*.json"))
-    for file in others:
+    for file in epochs(warehouse)[1:]:
         file.unlink()
-    found = list(Checker(warehouse.root, warehouse.spark)._unrecorded([first]))
+    found = list(checker(warehouse).epochs.unrecorded())
     assert {(f.kind, f.where) for f in found} == {(STALE, v) for v in ("rows", "totals", "both")}
 
 
