@@ -136,7 +136,7 @@ def test_a_table_is_stored_under_its_plain_path(shop: fv.Warehouse, tmp_path: Pa
     write_deltalake(str(tmp_path / "x"), ROWS)
     shop.register("x", shop.root / ".." / "x")
     shop.register("again", shop.root / "tables" / ".." / "tables" / "t")
-    assert {entry.name: entry.path for entry in shop.catalog.tables()} == {
+    assert {entry.name: entry.path for entry in shop.catalog} == {
         "t": "tables/t",
         "x": str(tmp_path / "x"),
         "again": "tables/t",

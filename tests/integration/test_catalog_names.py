@@ -64,7 +64,7 @@ def test_names_are_quoted(shop: fv.Warehouse) -> None:
     shop.register("chosen", table="names.`select`")
     path = str(shop.root / "tables" / "t")
     shop.register("again", table=f"delta.`{path.replace('`', '``')}`")
-    places = {table.name: shop.catalog.path(table) for table in shop.catalog.tables()}
+    places = {table.name: shop.catalog.path(table) for table in shop.catalog}
     beside = shop.root.parent
     assert places == {
         "t": path,

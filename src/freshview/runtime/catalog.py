@@ -216,9 +216,6 @@ class Catalog:
     def views(self) -> tuple[ViewEntry, ...]:
         return tuple(entry for entry in self if isinstance(entry, ViewEntry))
 
-    def tables(self) -> tuple[TableEntry, ...]:
-        return tuple(entry for entry in self if isinstance(entry, TableEntry))
-
     def path(self, entry: Entry) -> str:
         """Where the entry's Delta table is."""
         if "://" in entry.path:

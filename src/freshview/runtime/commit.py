@@ -7,6 +7,7 @@ second place to keep it, so the two can never disagree.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 from freshview.planner.strategy import Strategy
 from freshview.runtime.catalog import ViewEntry
 from freshview.storage.interface import Commit
+
+_NULLABLE = re.compile(r", nullable=(?:True|False)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +86,12 @@ def definition_of(entry: ViewEntry, strategy: Strategy) -> str:
     """What the function of a view defines, as short as can be told from other definitions.
 
     The function itself is not kept, only its name, and may be another one in the next process.
+    Whether a column can be NULL is the table's affair.
     """
     if entry.function is None:
         return ""
-    return hashlib.sha256(repr(strategy.relation).encode()).hexdigest()[:32]
+    defined = _NULLABLE.sub("", repr(strategy.relation))
+    return hashlib.sha256(defined.encode()).hexdigest()[:32]
 
 
 def stored_versions(vector: Mapping[str, SourceVersion]) -> dict[str, dict[str, object]]:
