@@ -204,6 +204,21 @@ def test_a_column_that_a_table_gets_meanwhile_is_null(folder: Path) -> None:
     assert {"k": 2, "v": "whole", "extra": None} in rows
 
 
+@pytest.mark.parametrize("kind", [list, pa.Table.from_pylist, pd.DataFrame])
+def test_columns_that_rows_do_not_have_are_null(folder: Path, kind: Callable[..., Any]) -> None:
+    """A writer goes on when its table gets another column, whatever its rows are."""
+    DeltaTable(folder / "one").alter.add_columns([Field("extra", PrimitiveType("integer"))])
+    new, changed = kind([{"k": 2, "v": "new"}]), kind([{"k": 0, "v": "changed"}])
+    changes = TableChanges(insert=new, update=changed, key=["k"])
+    transactions(folder).apply({"one": changes})
+    storage, path = NativeStorage(), str(folder / "one")
+    rows = storage.read(path, storage.latest(path)).to_pylist()
+    assert sorted(map(str, rows)) == [
+        "{'k': 0, 'v': 'changed', 'extra': None}",
+        "{'k': 2, 'v': 'new', 'extra': None}",
+    ]
+
+
 def test_one_that_lost_its_lease_says_what_is_left(folder: Path) -> None:
     """Somebody else has the lease, and cannot complete the transaction either."""
 
@@ -264,6 +279,8 @@ NOT_FITTING = [
     ({"update": [{"k": 1, "v": "b"}], "key": ["k", "k"]}, "twice in the key"),
     ({"update": [{"k": 1, "v": "b"}], "key": [1]}, "no column 1"),
     ({"insert": pa.table({"k": [1], "v": ["x"], "lost": [1]})}, "no column ['lost']"),
+    ({"delete": pa.table({"v": ["x"]}), "key": ["k"]}, "has no k, which is its key"),
+    ({"update": [{"k": 1, "v": "x"}, {"v": "x"}], "key": ["k"]}, "has no k, which is its key"),
     ({"insert": pd.DataFrame({"k": [1, "a"], "v": ["x", "y"]})}, "Could not convert"),
     ({"insert": [{"k": 2**70}]}, "too large"),
     ({"insert": [{"k": 1, "v": "\ud800"}]}, "surrogates not allowed"),

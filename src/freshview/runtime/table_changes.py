@@ -20,8 +20,9 @@ from freshview.storage.consolidate import duplicate_count
 class TableChanges:
     """Changes to one table. ``insert`` adds rows; ``update`` and ``delete`` go by ``key``.
 
-    Rows are a ``pyarrow.Table``, a pandas or Spark DataFrame, or a list of dictionaries. ``update``
-    has whole rows: the row with that key becomes it, or it is added. ``delete`` needs the key only.
+    Rows are a ``pyarrow.Table``, a pandas or Spark DataFrame, or a list of dictionaries; columns that
+    they do not have are NULL. ``update`` has whole rows: the row with that key becomes it, or it is
+    added. ``delete`` needs the key only.
     """
 
     insert: Any = None
@@ -53,8 +54,8 @@ def checked(name: str, change: TableChanges, schema: pa.Schema) -> Checked:
     key_schema = pa.schema([schema.field(column) for column in key])
     rows = {
         "insert": _rows(name, change.insert, schema),
-        "update": _rows(name, change.update, schema),
-        "delete": _rows(name, change.delete, schema, key_schema),
+        "update": _rows(name, change.update, schema, key),
+        "delete": _rows(name, change.delete, schema, key, key_schema),
     }
     present = {kind: some for kind, some in rows.items() if some is not None}
     _check_keys(name, key, [present[k] for k in ("update", "delete") if k in present])
@@ -88,9 +89,17 @@ def _check_keys(table: str, key: Sequence[str], changes: Sequence[pa.Table]) -> 
 
 
 def _rows(
-    table: str, rows: Any, schema: pa.Schema, wanted: pa.Schema | None = None
+    table: str,
+    rows: Any,
+    schema: pa.Schema,
+    key: Sequence[str] = (),
+    wanted: pa.Schema | None = None,
 ) -> pa.Table | None:
-    """The rows as Arrow in the table's columns and types, or in those of them that are wanted."""
+    """The rows as Arrow in the table's columns and types, or in those of them that are wanted.
+
+    A column that they do not have is NULL, as it is when the table gets another one; but their key
+    has to be there.
+    """
     if rows is None:
         return None
     wanted = schema if wanted is None else wanted
@@ -106,6 +115,14 @@ def _rows(
         unknown = sorted(set(names) - set(schema.names))
         if unknown:
             raise InvalidChanges(table=table, reason=f"it has no column {unknown}")
-        if arrow:
-            return rows.select(wanted.names).cast(wanted)
-        return pa.Table.from_pylist(rows, wanted)
+        held = names if arrow else set(schema.names).intersection(*rows)
+        lacking = [column for column in key if column not in held]
+        if lacking:
+            reason = f"a row to update or delete has no {', '.join(lacking)}, which is its key"
+            raise InvalidChanges(table=table, reason=reason)
+        if not arrow:
+            return pa.Table.from_pylist(rows, wanted)
+        for field in wanted:
+            if field.name not in names:
+                rows = rows.append_column(field.name, pa.nulls(len(rows), field.type))
+        return rows.select(wanted.names).cast(wanted)
