@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.interpreted import INTERPRETED
+
 # Without a deadline: the first example of a test often pays for imports and warm-up.
 settings.register_profile("dev", max_examples=30, deadline=None)
 settings.register_profile(
@@ -41,10 +43,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         extra={
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
-            # Thousands of different tiny queries: compiling each took half of the time. Those
-            # that start a Spark of their own (cluster, kill, demo, bench, commands) compile.
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            **INTERPRETED,
             "spark.local.dir": str(scratch),
         },
     )

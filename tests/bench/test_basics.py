@@ -19,7 +19,8 @@ from tests.cli.run import in_process
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.usefixtures("spark")
-def test_basics_measures_pairs_stages_jobs_and_memory(tmp_path):
+def test_basics_measures_pairs_stages_jobs_and_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(basics, "MEMORY_REPEAT", 1)
     printed = io.StringIO()
     settings = Settings(tmp_path, sf=0.01, repeat=2, sizes=(5,))
     found = run_basics(settings, Console(file=printed, width=WIDTH))

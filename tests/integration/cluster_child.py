@@ -26,6 +26,7 @@ from freshview.runtime.warehouse import Warehouse, open_warehouse
 from tests.integration.random_views import SCHEMAS, random_rows
 from tests.integration.test_crashes import VIEWS, assert_right
 from tests.integration.test_random_views import NOTHING_NATIVE
+from tests.interpreted import INTERPRETED
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a JVM that ends before more compilation pays."""
@@ -170,6 +171,7 @@ if __name__ == "__main__":
         "spark.cores.max": "2",
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
+        **INTERPRETED,
     }
     session = spark_session(master=master, memory="1g", extra=settings)
     sys.stdout.write(json.dumps(scenario(session, Path(path))))

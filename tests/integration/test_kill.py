@@ -17,7 +17,7 @@ from tests.integration.random_views import SCHEMAS, random_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-CHILD = Path(__file__).with_name("refresh_child.py")
+CHILD = "tests.integration.refresh_child"
 KILLS = 5
 VIEWS = {
     "totals": "SELECT g, count(*) AS n, sum(v) AS total FROM r GROUP BY g",
@@ -29,7 +29,7 @@ VIEWS = {
 
 def start_child(warehouse: Warehouse) -> subprocess.Popen[str]:
     """A child that has begun to refresh."""
-    command = [sys.executable, str(CHILD), str(warehouse.root)]
+    command = [sys.executable, "-m", CHILD, str(warehouse.root)]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     assert child.stdout.readline() == "refreshing\n"
