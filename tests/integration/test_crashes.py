@@ -218,9 +218,22 @@ def made(r: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"g": g, "n": n} for g, n in Counter(row["g"] for row in r).items()]
 
 
+def highest(r: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    groups: dict[str | None, list[Decimal]] = defaultdict(list)
+    for row in r:
+        groups[row["g"]] += [] if row["v"] is None else [row["v"]]
+    return [{"g": g, "v": max(vs, default=None)} for g, vs in groups.items()]
+
+
 def added(values: list[Any]) -> Any:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
-EXPECTED = {"totals": totals, "joined": joined, "above": above, "made": made}
+EXPECTED = {
+    "totals": totals,
+    "joined": joined,
+    "above": above,
+    "made": made,
+    "highest": highest,
+}
