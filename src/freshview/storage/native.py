@@ -82,6 +82,7 @@ class NativeStorage:
         self._handles = Handles(options)
         self._footers = Footers()
         self._states: dict[tuple[object, ...], TableState] = {}
+        self._identities: dict[tuple[object, ...], str] = {}
         self._guard = Lock()
 
     def exists(self, path: str) -> bool:
@@ -314,13 +315,23 @@ class NativeStorage:
         return found
 
     def identity(self, path: str, version: int) -> str:
-        """See `Storage.identity`."""
+        """See `Storage.identity`. Read once: the file of a first commit can be large."""
+        seen = stamp(path, version)
+        known = self._identities.get((path, version, seen))
+        if known is not None and seen is not None:
+            return known
         with self._handles.newest(path) as table:
             store = filesystem(path, table)
         try:
-            return identity_of(commit_lines(store, version))
+            known = identity_of(commit_lines(store, version))
         except FileNotFoundError:
             return ""
+        if stamp(path, version) == seen:  # else the file was replaced meanwhile
+            with self._guard:
+                while len(self._identities) >= _STATES_KEPT:
+                    self._identities.pop(next(iter(self._identities)))
+                self._identities[path, version, seen] = known
+        return known
 
     def last_commit(
         self, path: str, application: str, number: int | None = None
