@@ -183,7 +183,7 @@ class Checker:
         for name, (version, _) in sources.items():
             known = entry["source_columns"][name]
             rows = self.rows(name, version)
-            rows.select([c for c in rows.columns if c in known]).createOrReplaceTempView(name)
+            rows.select([c for c in known if c in rows.columns]).createOrReplaceTempView(name)
         assert not hidden or entry["sql"].startswith("SELECT "), f"{view} is no plain SELECT"
         return self.spark.sql(entry["sql"].replace("SELECT ", f"SELECT {hidden}", 1))
 

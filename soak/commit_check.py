@@ -26,7 +26,7 @@ class CommitCheck:
                 if commit.changes_data or commit.named is not None:
                     yield Finding(UNNAMED, where, "rows changed, and no versions are named")
                 continue
-            yield from self._names(view, where, commit.sources)
+            yield from self._names(view, where, commit.sources, commit.identities)
             if commit.number != last_number + 1:
                 kind = TWICE if commit.number <= last_number else LOST
                 yield Finding(kind, where, f"commit {commit.number} follows {last_number}")
@@ -60,14 +60,21 @@ class CommitCheck:
             last = max(last, fence)
 
     def _names(
-        self, view: str, where: str, sources: Mapping[str, tuple[int, str]]
+        self,
+        view: str,
+        where: str,
+        sources: Mapping[str, tuple[int, str]],
+        identities: Mapping[str, str],
     ) -> Iterator[Finding]:
-        """A commit names a version of each source, and of the table that has this version."""
+        """A commit names a version of each source, the table that has it, and its commit."""
         warehouse = self.warehouse
         if sources.keys() != set(warehouse.entries[view]["sources"]):
             yield Finding(UNNAMED, where, f"it names versions of {sorted(sources)} only")
         for name, (version, table) in sources.items():
-            if not (warehouse.has(name, version, table) or warehouse.had(name, version, table)):
+            if warehouse.has(name, version, table):
+                if not warehouse.is_commit(name, version, identities[name]):
+                    yield Finding(UNNAMED, where, f"{name} {version} is not {identities[name]}")
+            elif not warehouse.had(name, version, table):
                 yield Finding(UNNAMED, where, f"{name} {version} is not of the table {table}")
 
     def stale(self) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ class LogEntry:
     """Whether these files hold its rows as they stand: no row is deleted, moved or computed."""
     schema: str
     """Its columns, as Spark's JSON."""
+    identity: str
+    """What tells it from another commit with its number: a digest of its lines."""
 
     @property
     def number(self) -> int | None:
@@ -38,6 +41,12 @@ class LogEntry:
         """The number of the lease under which it was made, None if the commit names none."""
         fence = ({} if self.named is None else self.named.get("metadata", {})).get("fence")
         return None if fence is None else int(fence)
+
+    @property
+    def identities(self) -> dict[str, str]:
+        """The identity of the commit of each source that it names."""
+        stored = {} if self.named is None else self.named.get("metadata", {}).get("sources", {})
+        return {name: source.get("commit", "") for name, source in stored.items()}
 
     @property
     def sources(self) -> dict[str, tuple[int, str]] | None:
@@ -58,7 +67,8 @@ def history(table: Path) -> list[LogEntry]:
         if int(file.stem) != version:
             raise LogIncomplete(f"{table} has no log of version {version}")
         named, changes = None, False
-        actions = [json.loads(line) for line in file.read_text().split("\n") if line.strip()]
+        lines = [line for line in file.read_text().split("\n") if line.strip()]
+        actions = [json.loads(line) for line in lines]
         for action in actions:
             metadata = action.get("metaData", metadata)
             named = named or _named(action.get("commitInfo", {}))
@@ -80,6 +90,7 @@ def history(table: Path) -> list[LogEntry]:
             frozenset(files),
             plain,
             metadata["schemaString"],
+            hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16],
         )
         found.append(entry)
     return found

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
-from soak.findings import BACKWARDS, STALE, UNKNOWN, Finding
+from soak.findings import BACKWARDS, LOST, STALE, UNKNOWN, Finding
 from soak.transaction_check import TransactionCheck
 from soak.warehouse_history import WarehouseHistory, disagreements
 
@@ -27,6 +28,9 @@ class EpochCheck:
         """The views of an epoch rest on its tables and on no other versions of them."""
         warehouse = self.warehouse
         seen: dict[str, dict[str, int]] = {}
+        for before, after in pairwise(self.epochs):
+            if after != before + 1:
+                yield Finding(LOST, f"epoch {before + 1}", f"{after} follows {before}")
         for number, epoch in self.epochs.items():
             where = f"epoch {number}"
             found: dict[str, set[tuple[int, str]]] = {}
@@ -38,6 +42,8 @@ class EpochCheck:
                 ):
                     yield Finding(UNKNOWN, where, f"{name} has no {version} of a table {table}")
                     continue
+                if there and not warehouse.is_commit(name, version, held.get("commit", "")):
+                    yield Finding(UNKNOWN, where, f"{name} {version} is not {held.get('commit')}")
                 yield from _earlier(where, name, version, table, seen.setdefault(name, {}))
                 # Of a view that was dropped or replaced since, nothing tells what it rests on.
                 known = warehouse.base(name, version) if there else {}

@@ -36,6 +36,10 @@ class WarehouseHistory:
         commits = self.history(name) if name in self.entries else []
         return _is_there(commits, version, table)
 
+    def is_commit(self, name: str, version: int, identity: str) -> bool:
+        """Whether the commit of a version that is there has this identity."""
+        return self.history(name)[version].identity == identity
+
     def had(self, view: str, version: int, table: str) -> bool:
         """Whether an earlier view of this name can have had a version of a table.
 

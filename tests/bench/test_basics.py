@@ -22,7 +22,7 @@ from tests.cli.run import in_process
 def test_basics_measures_pairs_stages_jobs_and_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(basics, "MEMORY_REPEAT", 1)
     printed = io.StringIO()
-    settings = Settings(tmp_path, sf=0.01, repeat=2, sizes=(5,))
+    settings = Settings(tmp_path, sf=0.002, repeat=2, sizes=(5,))
     found = run_basics(settings, Console(file=printed, width=WIDTH))
     summary = json.loads(json.dumps(found.summary(), default=plain))
     assert found.ok
@@ -38,8 +38,8 @@ def test_basics_measures_pairs_stages_jobs_and_memory(tmp_path, monkeypatch):
             scenario["stages_ms"]
         )
     assert summary["unchanged"]["jobs"] == 0
-    assert set(summary["memory"]) == {"0.001", "0.01"}
-    assert all(m["python_mb"] > 0 and m["heap_mb"] > 0 for m in summary["memory"]["0.01"])
+    assert set(summary["memory"]) == {"0.0002", "0.002"}
+    assert all(m["python_mb"] > 0 and m["heap_mb"] > 0 for m in summary["memory"]["0.002"])
     assert not list(tmp_path.glob("run-*"))
     assert max(map(len, printed.getvalue().splitlines())) <= WIDTH
     assert "equal to a recompute" in printed.getvalue()

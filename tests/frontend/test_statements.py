@@ -88,3 +88,12 @@ def test_literals_that_move_with_the_clock_are_found() -> None:
         r"""SELECT `date` r'now', date /* of */ '\164oday', date ' -0044-03-15', date"+1-1-1" """
     )
     assert moving_literals(escaped) == ("DATE r'now'", r"DATE '\164oday'")
+
+
+def test_comments_end_where_spark_ends_them() -> None:
+    text = "SELECT /*+ BROADCAST(t) */ a /* b /* c */ ; ' */ FROM t -- d \\\n ; '\r, s /* open"
+    assert without_end(f"{text} */ ;") == f"{text} */ "
+    assert moving_literals("DATE /* /* */ '1 */ 'today' -- '\rDATE 'now'") == (
+        "DATE 'today'",
+        "DATE 'now'",
+    )

@@ -1,10 +1,9 @@
 """A process of its own that works on the Spark of the one that started it, to be killed or paused.
 
 ``python attached_child.py PATH ACTION POINT NUMBER SIGNAL [EXPIRES]`` opens the warehouse and does
-ACTION; when it comes to the fault point POINT for the NUMBERth time, or for NUMBER+MS some milliseconds later, it
-sends itself SIGNAL. Its leases
-expire after EXPIRES seconds. It starts in a second or two, because the JVM is there already, and a
-Spark job that it has begun goes on without it.
+ACTION; when it comes to the fault point POINT for the NUMBERth time, or for NUMBER+MS some
+milliseconds later, it sends itself SIGNAL. Its leases expire after EXPIRES seconds. It starts in a
+second or two, because the JVM is there already, and a Spark job that it has begun goes on without it.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ MARKED = {"k": 77, "h": 77, "w": Decimal(77)}
 """A row of s that is deleted in the transaction in which r gets one."""
 
 
-def act(warehouse: Warehouse, action: str) -> None:
+def act(warehouse: Warehouse, action: str, sent: int) -> None:
     if action == "refresh":
         warehouse.refresh()
     elif action == "refresh by executors":
-        kill_at_work(warehouse.spark)
+        kill_at_work(warehouse.spark, sent)
         Warehouse(warehouse.root, warehouse.spark, *ALL_BY_SPARK).refresh("slow")
     elif action == "recompute":
         warehouse.refresh(full=True)
@@ -66,25 +65,34 @@ def act(warehouse: Warehouse, action: str) -> None:
         raise ValueError(action)
 
 
-def kill_at_work(spark: SparkSession) -> None:
-    """Send this process the signal that it was called with as soon as a job runs."""
+def kill_at_work(spark: SparkSession, sent: int) -> None:
+    """Send this process a signal as soon as a job runs."""
 
     def wait() -> None:
         while not spark.sparkContext.statusTracker().getActiveJobsIds():
             time.sleep(0.01)
-        os.kill(os.getpid(), getattr(signal, sys.argv[5]))
+        os.kill(os.getpid(), sent)
 
     threading.Thread(target=wait, daemon=True).start()
 
 
-def main() -> None:
-    path, action, point, number, sent, *expires = sys.argv[1:]
+def forked(log: str, environment: dict[str, str], *arguments: str) -> None:
+    """The child in a process that was forked from one which has loaded all this."""
+    os.environ.update(environment)
+    written = os.open(log, os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
+    os.dup2(written, sys.stdout.fileno())
+    os.dup2(written, sys.stderr.fileno())
+    main(*arguments)
+
+
+def main(path: str, action: str, point: str, number: str, sent: str, expires: str = "") -> None:
     if expires:
-        lease.EXPIRES_S = float(expires[0])
+        lease.EXPIRES_S = float(expires)
     warehouse = open_warehouse(path, attached_session(), create=False)
-    faults.install(stopping_at(f"{point}:{number}", getattr(signal, sent)))
+    signal_sent = getattr(signal, sent)
+    faults.install(stopping_at(f"{point}:{number}", signal_sent))
     try:
-        act(warehouse, action)
+        act(warehouse, action, signal_sent)
     except FreshviewError as error:
         sys.stdout.write(f"{error.code}\n")
     else:
@@ -92,4 +100,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

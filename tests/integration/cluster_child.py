@@ -165,13 +165,13 @@ def scenario(spark: SparkSession, folder: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     master, path = sys.argv[1:]
     settings = {
+        **INTERPRETED,
         "spark.driver.extraJavaOptions": SHORT_LIVED,
         "spark.executor.extraJavaOptions": SHORT_LIVED,
         "spark.executor.memory": "512m",
         "spark.cores.max": "2",
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
-        **INTERPRETED,
     }
     session = spark_session(master=master, memory="1g", extra=settings)
     sys.stdout.write(json.dumps(scenario(session, Path(path))))

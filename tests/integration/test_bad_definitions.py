@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
 import freshview as fv
@@ -64,6 +65,10 @@ UNMAINTAINABLE = {
     "cast(trim(' now CET') AS TIMESTAMP)": "DEPENDS_ON_CLOCK",
     "try_cast('now' AS TIMESTAMP)": "DEPENDS_ON_CLOCK",
     "to_date(lower('TODAY'))": "DEPENDS_ON_CLOCK",
+    "cast('\\u0001today\\u007f' AS DATE)": "DEPENDS_ON_CLOCK",
+    "aes_encrypt(city, '0000111122223333')": "NOT_DETERMINISTIC",
+    "aes_encrypt(city, '0000111122223333', 'CBC')": "NOT_DETERMINISTIC",
+    "aes_encrypt(city, '0000111122223333', 'CBC', 'PKCS', cast(city AS BINARY))": "NOT_DETERMINISTIC",
     "current_user()": "DEPENDS_ON_SESSION",
     "version()": "DEPENDS_ON_SESSION",
 }
@@ -84,6 +89,10 @@ OTHERS = {
     "SELECT id, DATE r'today' AS x FROM orders": "UNSUPPORTED_EXPRESSION",
     "SELECT id, DATE '\\u0074oday' AS x FROM orders": "UNSUPPORTED_EXPRESSION",
     'SELECT id, TIMESTAMP"now" AS x FROM orders': "UNSUPPORTED_EXPRESSION",
+    "SELECT id, -- a comment\rDATE 'today' AS x FROM orders": "UNSUPPORTED_EXPRESSION",
+    "SELECT id -- to be\\\n ' continued\n, DATE 'today' AS x FROM orders WHERE city <> ''": "UNSUPPORTED_EXPRESSION",
+    "SELECT id, DATE 'today' AS x FROM orders /* /* */ ' */": "UNSUPPORTED_EXPRESSION",
+    "SELECT id FROM orders /* /* */ ' */ WHERE DATE 'today' > DATE '2020-01-01' OR city = ''": "UNSUPPORTED_EXPRESSION",
     "DROP TABLE orders": "NOT_A_QUERY",
     "INSERT INTO orders VALUES (1, 'x')": "NOT_A_QUERY",
     "SELECT id AS a, id AS A FROM orders": "INVALID_COLUMN",
@@ -299,3 +308,16 @@ def test_a_table_with_a_column_that_freshview_adds(shop: fv.Warehouse, spark: Sp
         lambda: shop.create_view("bad", "SELECT sum(__n) AS s FROM counted"),
         "counted cannot have a column named '__n'",
     )
+
+
+def test_encryption_and_constants_that_are_no_clock(shop: fv.Warehouse) -> None:
+    start = "unhex('000102030405060708090a0b0c0d0e0f')"
+    text = f"""SELECT id, aes_encrypt(city, '0000111122223333', 'ECB') AS a,
+        aes_encrypt(city, '0000111122223333', 'CBC', 'PKCS', {start}) AS b,
+        cast(cast('2020-01-01' AS STRING) AS DATE) AS c FROM orders"""
+    shop.create_view("fixed", text)
+    assert shop.check("fixed").ok
+    shop.drop_view("fixed")
+    failing = "SELECT id, cast(cast(1 / 0 AS STRING) AS DATE) AS x FROM orders"
+    with unchanged(shop.root), pytest.raises(ArithmeticException, match="DIVIDE_BY_ZERO"):
+        shop.create_view("bad", failing)  # as any view that divides by zero

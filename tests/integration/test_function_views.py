@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
 import freshview as fv
 from freshview.errors import DefinitionChanged, ViewInUse
@@ -87,3 +87,34 @@ def test_a_function_that_has_changed_meanwhile_defines_the_view_anew(
     with pytest.raises(DefinitionChanged):
         third.refresh()
     assert {row.price for row in third.read("few").collect()} == {Decimal("1.50"), Decimal("2.00")}
+
+
+def test_a_function_with_a_lambda_is_the_same_again(shop: fv.Warehouse) -> None:
+    def stretched() -> DataFrame:
+        ids = functions.array("id", functions.col("id") + 1)
+        more = functions.transform(ids, lambda x: x + 1)
+        total = functions.aggregate(more, functions.lit(0).cast("long"), lambda a, x: a + x)
+        return shop.table("orders").select("id", total.alias("total"))
+
+    shop.view(stretched, policy="STRICT")
+    assert shop.refresh()["stretched"].mode == UNCHANGED
+    shop.view(stretched)
+    other = fv.open(shop.root, shop.spark)
+    other.view(stretched)
+    shop.apply({"orders": fv.TableChanges(insert=[{"id": 9}])})
+    assert other.refresh()["stretched"].mode == INCREMENTAL
+    assert shop.check("stretched").ok
+
+
+def test_a_function_is_the_same_after_its_table_got_a_column(shop: fv.Warehouse) -> None:
+    def everything(warehouse: fv.Warehouse) -> DataFrame:
+        return warehouse.table("orders")
+
+    shop.view(everything)
+    shop.spark.sql(f"ALTER TABLE delta.`{shop.root}/tables/orders` ADD COLUMNS (z INT)")
+    other = fv.open(shop.root, shop.spark)
+    other.view(everything)
+    other.apply({"orders": fv.TableChanges(insert=[{"id": 9, "z": 1}])})
+    assert other.refresh()["everything"].mode == INCREMENTAL
+    assert other.read("everything").columns == ["id"]
+    assert other.check("everything").ok

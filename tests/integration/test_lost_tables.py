@@ -10,12 +10,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import freshview as fv
 from freshview.errors import (
+    HistoryLost,
+    NoCommonEpoch,
     TableMissing,
     TableUnreadable,
+    UnknownEpoch,
 )
 from freshview.runtime import lease
 from tests.integration.two_views import (
@@ -145,3 +149,47 @@ def test_a_table_whose_log_is_damaged_stops_only_its_readers(warehouse: fv.Wareh
     again = fv.open(warehouse.root, warehouse.spark)
     again.refresh()
     assert_right(again, 1, 2, 3, 4)
+
+
+def test_a_view_is_not_compared_with_another_table(warehouse: fv.Warehouse) -> None:
+    """Nor repaired from it: the version that it names has the same number there."""
+    place = Path(warehouse.parts.sources.path("r"))
+    shutil.rmtree(place)
+    write_deltalake(place, some(7, 8))
+    before = rows(warehouse, "totals")
+    for repaired in (False, True):
+        with pytest.raises(HistoryLost) as caught:
+            warehouse.check("totals", repair_groups=repaired)
+        assert "not the one" in caught.value.why
+    assert rows(warehouse, "totals") == before
+    warehouse.refresh()
+    assert warehouse.check("totals", repair_groups=True).ok
+    assert_right(warehouse, 7, 8)
+
+
+def test_an_epoch_has_the_views_that_are_there_now(warehouse: fv.Warehouse) -> None:
+    warehouse.create_view("other", "SELECT id FROM r")
+    insert(warehouse, 4)
+    warehouse.refresh()
+    old = warehouse.epoch("totals", "other")
+    warehouse.create_view("other", "SELECT v FROM r", replace_existing=True)
+    with pytest.raises(NoCommonEpoch):
+        warehouse.epoch("totals", "other")
+    with pytest.raises(UnknownEpoch):
+        warehouse.read("other", epoch=old)
+    insert(warehouse, 5)
+    warehouse.refresh()
+    assert warehouse.read("other", epoch=warehouse.epoch("totals", "other")).count() == 5
+
+
+def test_a_name_that_was_a_view_can_be_a_table(warehouse: fv.Warehouse) -> None:
+    warehouse.create_view("x", "SELECT id FROM r")
+    assert warehouse.sql("SELECT id FROM x").count() == 3
+    warehouse.sql("CREATE TEMPORARY VIEW mine AS SELECT 1 AS one")
+    warehouse.drop_view("x")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        warehouse.sql("SELECT id FROM x")
+    warehouse.create_table("x", pa.table({"a": [1]}))
+    warehouse.sql("INSERT INTO x VALUES (2)")
+    assert {row.a for row in warehouse.sql("SELECT a FROM x").collect()} == {1, 2}
+    assert warehouse.sql("SELECT one FROM mine").count() == 1

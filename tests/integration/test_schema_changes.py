@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import freshview as fv
 from freshview.errors import NotIncremental, SourceSchemaChanged
 from freshview.runtime.report import ADVANCED, FULL, INCREMENTAL
+from tests.integration.two_views import happening
 from tests.unchanged import LOG, unchanged
 
 pytestmark = pytest.mark.spark
@@ -233,3 +235,58 @@ def test_a_column_that_is_gone_is_named(spark: SparkSession, tmp_path: Path) -> 
     with pytest.raises(SourceSchemaChanged) as typed:
         warehouse.refresh("typed")
     assert typed.value.parameters["change"] == "a column has another type"
+
+
+READS_X = {
+    "compared": "SELECT k, x = '01' AS one FROM t",
+    "grouped": "SELECT x = '01' AS one, count(*) AS n FROM t GROUP BY x = '01'",
+    "text": "SELECT k, concat(x, '') AS c FROM t",
+    "shown": "SELECT k, x FROM t",
+    "above": "SELECT count(*) AS n, sum(k) AS k FROM shown WHERE x = '01'",
+}
+
+
+@pytest.fixture
+def base(spark: SparkSession, tmp_path: Path) -> Base:
+    """A table whose column x is going to have another type."""
+    made = Base(spark, tmp_path, "k int, x int", "'delta.checkpointInterval'='10'")
+    made.run("INSERT INTO {t} VALUES (1, 1), (2, 2)")
+    return made
+
+
+@pytest.mark.parametrize("other", ["string", "double"])
+def test_a_type_that_changes_during_a_refresh_is_the_next_ones(base: Base, other: str) -> None:
+    """Each view is analyzed over the versions that were pinned, whatever the table is by then."""
+    for name, text in READS_X.items():
+        base.warehouse.create_view(name, text, policy="STRICT")
+    base.run("INSERT INTO {t} VALUES (3, 1), (4, 5)")
+    changed = f"SELECT int(id) AS k, CAST(id AS {other}) AS x FROM range(1, 4)"
+    with happening("refresh.pinned", lambda: base.replace(changed)):
+        assert {mode for mode, _ in base.refreshed().values()} == {INCREMENTAL}
+    base.check()
+    full = base.refreshed(policy="INCREMENTAL")
+    assert {full[name] for name in READS_X if name != "above"} == {(FULL, CHANGED)}
+    base.check()
+    with happening("refresh.pinned", lambda: base.replace("SELECT 1 AS k, 1 AS x")):
+        base.refreshed(policy="FULL")
+    base.check()
+
+
+@pytest.mark.parametrize("other", ["string", "double"])
+def test_a_view_over_one_that_is_about_to_change_its_types(base: Base, other: str) -> None:
+    base.warehouse.create_table("u", pa.table({"k": [1, 2, 3]}))
+    base.warehouse.create_view("below", "SELECT k, x FROM t")
+    base.warehouse.create_view("beside", "SELECT k FROM u")
+    base.replace(f"SELECT int(id) AS k, CAST(id AS {other}) AS x FROM range(1, 4)")
+    base.check("below")
+    assert base.warehouse.check("below", repair_groups=True).repaired == 0
+    base.warehouse.apply({"u": fv.TableChanges(insert=[{"k": 4}])})
+    base.warehouse = fv.open(base.warehouse.root, base.spark)  # which has to analyze both again
+    joined = "SELECT b.x, count(*) AS n FROM below b JOIN beside s ON b.k = s.k GROUP BY b.x"
+    base.warehouse.create_view("new", joined)
+    assert f"x:{other}" in base.types("new")
+    with happening("refresh.pinned", lambda: base.replace("SELECT 1 AS k, 'a' AS x")):
+        base.warehouse.create_view("newer", "SELECT k, concat(x, '!') AS x FROM below")
+    base.check()
+    end = ".0!" if other == "double" else "!"
+    assert base.values("newer") == {(i, f"{i}{end}") for i in (1, 2, 3)}

@@ -10,7 +10,7 @@ import pytest
 
 import freshview as fv
 from freshview import faults
-from soak.findings import BACKWARDS, UNKNOWN
+from soak.findings import BACKWARDS, LOST, UNKNOWN
 from tests.soak.planting import epochs, kinds, path, rewrite, some, verdict
 
 pytestmark = pytest.mark.spark
@@ -23,6 +23,9 @@ pytestmark = pytest.mark.spark
         ("views", {"table": "garbage"}),
         ("views", {"version": 99}),
         ("views", {"version": -1}),
+        ("views", {"commit": "e" * 16}),
+        ("views", {"commit": ""}),
+        ("tables", {"commit": "e" * 16}),
         ("tables", {"table": "garbage"}),
         ("tables", {"version": 99}),
     ],
@@ -36,6 +39,11 @@ def test_an_epoch_that_names_what_never_was_is_found(
 
     rewrite(epochs(warehouse)[0], plant)
     assert kinds(warehouse) == {UNKNOWN}
+
+
+def test_an_epoch_that_is_gone_is_found(warehouse: fv.Warehouse) -> None:
+    epochs(warehouse)[1].unlink()
+    assert kinds(warehouse) == {LOST}
 
 
 def test_an_epoch_that_names_a_view_nobody_made_is_found(warehouse: fv.Warehouse) -> None:

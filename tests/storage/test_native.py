@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, convert_to_deltalake, write_deltalake
 
 from freshview.errors import (
     ConcurrentWrite,
@@ -21,6 +22,7 @@ from freshview.errors import (
     TableMissing,
     TooManyBytes,
 )
+from freshview.storage import native_handles
 from freshview.storage.columns import columns_of
 from freshview.storage.interface import Commit
 from freshview.storage.native import NativeStorage
@@ -75,6 +77,45 @@ def test_a_table_made_again_at_the_same_path_is_another_one(
     assert storage.latest(path) == 0
     assert storage.state(path).table_id != before.table_id
     assert bag(storage.read(path, 0)) == bag(rows(9))
+
+
+def test_a_table_replaced_while_its_handle_moves_on_is_noticed(
+    storage: NativeStorage, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stamp, asked = native_handles.stamp, itertools.count(1)
+
+    def replacing(folder: str, version: int) -> Any:
+        if next(asked) == 2:  # the handle was advanced, and has not got its new stamp
+            shutil.rmtree(path)
+            NativeStorage().create(path, rows(9))
+        return stamp(folder, version)
+
+    storage.latest(path)
+    monkeypatch.setattr(native_handles, "stamp", replacing)
+    storage.latest(path)
+    monkeypatch.undo()
+    assert next(asked) > 2
+    NativeStorage().append(path, rows(10), None)
+    assert bag(storage.read(path, storage.latest(path))) == bag(rows(9, 10))
+
+
+def test_a_file_with_the_name_and_the_size_of_one_that_is_gone(
+    storage: NativeStorage, tmp_path: Path
+) -> None:
+    """As other engines name their files: what its footer says is not what the old one said."""
+    folder, sizes = tmp_path / "converted", set()
+    for first in (1, 5001):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        held = pa.table({"k": pa.array(range(first, first + 1000), pa.int64())})
+        file = folder / "data.parquet"
+        pq.write_table(held, file, compression="none", use_dictionary=False)
+        sizes.add(file.stat().st_size)
+        convert_to_deltalake(str(folder))
+        sought = pa.array([first + 4], pa.int64())
+        found = storage.lookup(str(folder), 0, ["k"], "k", sought)
+        assert found.column("k").to_pylist() == [first + 4]
+    assert len(sizes) == 1
 
 
 def test_a_replaced_table_has_no_common_history(storage: NativeStorage, path: str) -> None:

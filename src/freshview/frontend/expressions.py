@@ -12,6 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
 from freshview.algebra.expressions import Call, Column, Expression, Literal, Opaque
 from freshview.algebra.relations import Relation
 from freshview.algebra.schema import INTEGRAL_TYPES, Attribute, decimal_type
@@ -53,6 +56,8 @@ TYPED_CHILDREN: dict[str, Callable[[JavaObject], str]] = {
 EPOCH = dt.date(1970, 1, 1)
 CLOCK_WORDS = ("now", "today", "tomorrow", "yesterday")
 """Texts that Spark reads as the current moment or day; a time zone may follow."""
+TRIMMED = "".join(map(chr, range(0x21))) + "\x7f"
+"""What Spark cuts off such a text at both ends."""
 CLOCK_CAST = "ClockCast"
 
 Rewrite = Callable[[Relation], Relation]
@@ -156,7 +161,7 @@ class ExpressionImport:
             return f"{source.name()}[{source.evalType()}:{command & 0xFFFFFFFF:08x}]"
         if kind == "NamedLambdaVariable":
             number = self._variables.setdefault(source.exprId().toString(), len(self._variables))
-            return f"lambda {source.name()}#{number + 1}"
+            return f"lambda #{number + 1}"  # PySpark counts on in the names of its variables
         if kind in TYPED_CHILDREN:
             places = ", ".join(f"${position}" for position in range(arity))
             return f"{kind}({TYPED_CHILDREN[kind](source)}{places})"
@@ -186,13 +191,31 @@ def _reads_the_clock(child: JavaObject, argument: Expression, target: str) -> bo
     """
     if not target.startswith(("date", "timestamp")) or not argument.type.startswith("string"):
         return False
-    if not child.foldable():
+    return str(_constant(child)).strip(TRIMMED).lower().startswith(CLOCK_WORDS)
+
+
+def _constant(source: JavaObject) -> object:
+    """The value of an expression without columns, None if it has columns or no value."""
+    if not source.foldable():
+        return None
+    try:
+        return source.eval(None)
+    except (Py4JJavaError, PySparkException):  # as it will where the view is computed
+        return None
+
+
+def _draws_a_start(source: JavaObject, children: list[JavaObject]) -> bool:
+    """Whether this is an encryption that begins with random bytes, which Catalyst does not tell."""
+    if source.functionName() != "aesEncrypt":
         return False
-    return str(child.eval(None)).strip().lower().startswith(CLOCK_WORDS)
+    mode, start = _constant(children[2]), _constant(children[4])
+    return str(mode).upper() != "ECB" and not start
 
 
 def _is_deterministic(kind: str, source: JavaObject, children: list[JavaObject]) -> bool:
     """Whether this expression itself is deterministic; its arguments answer for themselves."""
+    if kind == "StaticInvoke" and _draws_a_start(source, children):
+        return False
     if kind in ORDERED_BY_WINDOW or source.deterministic():
         return True
     return not all(child.deterministic() for child in children)

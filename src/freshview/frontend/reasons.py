@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from freshview.algebra.expressions import Expression, Opaque, is_deterministic
+from freshview.algebra.expressions import Opaque, is_deterministic
 from freshview.algebra.relations import Aggregate, Relation
 from freshview.algebra.render import aggregate_text, expression_text
 from freshview.algebra.traverse import expressions, walk
@@ -30,7 +30,8 @@ PLACE = frozenset(
 
 def refusals(relation: Relation) -> tuple[Reason, ...]:
     """Why a definition cannot be a materialized view; empty if it can."""
-    found = [_refusal(part) for part in expressions(relation)]
+    opaque = (part for part in expressions(relation) if isinstance(part, Opaque))
+    found = [_refusal(part) for part in opaque]
     for node in walk(relation):
         if isinstance(node, Aggregate):
             found += [
@@ -41,11 +42,7 @@ def refusals(relation: Relation) -> tuple[Reason, ...]:
     return tuple(dict.fromkeys(reason for reason in found if reason is not None))
 
 
-def _refusal(part: Expression) -> Reason | None:
-    return _opaque_refusal(part) if isinstance(part, Opaque) else None
-
-
-def _opaque_refusal(part: Opaque) -> Reason | None:
+def _refusal(part: Opaque) -> Reason | None:
     name = part.text.partition("(")[0]
     subject = expression_text(part)
     if name in CLOCK and not (name == "UnixTimestamp" and part.arguments):

@@ -12,6 +12,7 @@ SHOW MATERIALIZED VIEWS
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -87,7 +88,8 @@ Statement = (
 )
 
 _TOKEN = re.compile(
-    r"""(?P<blank>\s+|--[^\n]*|/\*.*?\*/)
+    r"""(?P<blank>\s+|--(?:\\\n|[^\r\n])*)
+      | (?P<comment>/\*(?!\+))
       | (?P<raw>[rR](?:'[^']*'|"[^"]*"))
       | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
       | (?P<quoted>`(?:[^`]|``)*`)
@@ -95,6 +97,31 @@ _TOKEN = re.compile(
       | (?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
+
+
+_COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
+
+
+def _tokens_of(text: str) -> Iterator[re.Match[str]]:
+    """What a text is made of, without blanks and comments, which may be nested."""
+    place = 0
+    while token := _TOKEN.match(text, place):
+        place = token.end()
+        if token.lastgroup == "comment":
+            place = _end_of_comment(text, place)
+        elif token.lastgroup != "blank":
+            yield token
+
+
+def _end_of_comment(text: str, place: int) -> int:
+    depth = 1
+    while depth:
+        edge = _COMMENT_EDGE.search(text, place)
+        if edge is None:
+            return len(text)
+        place = edge.end()
+        depth += 1 if edge.group() == "/*" else -1
+    return place
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +139,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._tokens = [
-            _Token(str(m.lastgroup), m.group(), m.start())
-            for m in _TOKEN.finditer(text)
-            if m.lastgroup != "blank"
-        ]
+        self._tokens = [_Token(str(m.lastgroup), m.group(), m.start()) for m in _tokens_of(text)]
         self._place = 0
 
     def starts(self, *words: str) -> bool:
@@ -203,7 +226,7 @@ class _Reader:
 
 def without_end(text: str) -> str:
     """A statement without its final semicolons and the comments after them."""
-    tokens = [m for m in _TOKEN.finditer(text) if m.lastgroup != "blank"]
+    tokens = list(_tokens_of(text))
     while tokens and tokens[-1].group() == ";":
         text = text[: tokens.pop().start()]
     return text
@@ -215,10 +238,9 @@ def moving_literals(text: str) -> tuple[str, ...]:
     They are looked for in the text, because nothing in the plan tells them from a fixed date. A fixed
     one begins with a digit or a sign; what begins otherwise, were it with an escape, is of the clock.
     """
-    tokens = [m for m in _TOKEN.finditer(text) if m.lastgroup != "blank"]
     return tuple(
         f"{kind.group().strip('`').upper()} {value.group()}"
-        for kind, value in pairwise(tokens)
+        for kind, value in pairwise(_tokens_of(text))
         if kind.lastgroup in ("word", "quoted")
         and kind.group().strip("`").upper() in _MOMENTS
         and value.lastgroup in ("string", "raw")

@@ -50,8 +50,9 @@ def check_key(key: Iterable[Attribute]) -> None:
 
 def check_hidden(stored: Iterable[Attribute], visible: Iterable[Attribute]) -> None:
     """The columns that a view keeps beside those that it shows. Raises NoRule."""
-    for attribute in set(stored) - set(visible):
-        if not is_storable(attribute):
+    shown = set(visible)
+    for attribute in stored:
+        if attribute not in shown and not is_storable(attribute):
             raise NoRule(
                 Reason(
                     "UNSTORABLE_GROUP",

@@ -311,8 +311,8 @@ def check_name(name: str) -> None:
     """Names are plain identifiers: they become file names and SQL names."""
     try:
         fits = _NAME.fullmatch(name)
-    except TypeError as problem:
-        raise InvalidName(name=name) from problem
+    except TypeError:
+        fits = None
     if fits is None:
         raise InvalidName(name=name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -40,6 +40,7 @@ from freshview.frontend.reasons import refusals
 from freshview.planner.kept_columns import is_storable
 from freshview.planner.strategy import Strategy, strategy
 from freshview.runtime.catalog import Catalog, Entry, ViewEntry
+from freshview.runtime.commit import SourceVersion
 from freshview.runtime.sources import Sources
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 TableReader = Callable[[str], DataFrame]
 ViewFunction = Callable[..., DataFrame]
+Versions = Mapping[str, SourceVersion]
+Schemas = Mapping[str, StructType]
 
 reading: ContextVar[TableReader | None] = ContextVar("reading", default=None)
 """How ``Warehouse.table`` reads while a view's function runs: stand-ins, or pinned versions."""
@@ -78,20 +81,36 @@ class Definitions:
         self._strategies: dict[str, tuple[tuple[str, ...], Strategy]] = {}
         self.functions: dict[str, ViewFunction] = {}
 
-    def strategy(self, entry: ViewEntry, warehouse: Warehouse) -> Strategy:
-        """The strategy of a stored view; analyzed again when a source's schema changed."""
-        schemas = tuple(self._schema(name).json() for name in entry.sources)
+    def strategy(
+        self, entry: ViewEntry, warehouse: Warehouse, vector: Versions | None = None
+    ) -> Strategy:
+        """The strategy of a stored view over versions of its sources, the newest ones unless told.
+
+        Analyzed again when the schema of a source is another one.
+        """
+        schemas = self._schemas(entry.sources, vector)
+        stored = tuple(schema.json() for schema in schemas.values())
         self._check_settings(entry)
         cached = self._strategies.get(entry.id)
-        if cached is not None and cached[0] == schemas:
+        if cached is not None and cached[0] == stored:
             return cached[1]
-        made = self._analyzed(entry, warehouse)
-        self._strategies[entry.id] = (schemas, made)
+        made = self._analyzed(entry, warehouse, schemas)
+        self._strategies[entry.id] = (stored, made)
         return made
 
-    def _analyzed(self, entry: ViewEntry, warehouse: Warehouse) -> Strategy:
+    def like_analyzed(self, names: Iterable[str]) -> Callable[[Versions], bool]:
+        """Whether sources at some versions have the schemas over which a view was just analyzed."""
+        analyzed = {name: self._stand_ins[name] for name in names}
+
+        def are_alike(vector: Versions) -> bool:
+            now = self._schemas(analyzed, vector)
+            return all(now[name].json() == schema for name, schema in analyzed.items())
+
+        return are_alike
+
+    def _analyzed(self, entry: ViewEntry, warehouse: Warehouse, schemas: Schemas) -> Strategy:
         """The strategy, once it is sure that the sources still have what the view is made of."""
-        session = self._session_of(entry)
+        session = self._session_of(entry, schemas)
         try:
             if entry.sql is not None:
                 made = self.from_sql(entry.name, entry.sql, session)
@@ -99,20 +118,23 @@ class Definitions:
                 function = self.function(entry)
                 made = self.from_function(entry.name, function, warehouse, session)
         except DefinitionRejected as rejected:
-            raise self._unfit(entry, rejected.why) from rejected
+            raise self._unfit(entry, schemas, rejected.why) from rejected
         columns = tuple(attribute.name for attribute in made.visible)
         if columns != entry.columns:
             had, has = ", ".join(entry.columns), ", ".join(columns)
-            raise self._unfit(entry, f"it has the columns {had} and would have {has}")
+            raise self._unfit(entry, schemas, f"it has the columns {had} and would have {has}")
         if made.sources != entry.sources:
             had, has = ", ".join(entry.sources), ", ".join(made.sources)
-            raise self._unfit(entry, f"it reads {had} and would read {has}")
+            raise self._unfit(entry, schemas, f"it reads {had} and would read {has}")
         return made
 
-    def _unfit(self, entry: ViewEntry, reason: str) -> SourceSchemaChanged | DefinitionChanged:
+    @staticmethod
+    def _unfit(
+        entry: ViewEntry, schemas: Schemas, reason: str
+    ) -> SourceSchemaChanged | DefinitionChanged:
         """What keeps a stored definition from being the view that it was."""
         for name in entry.sources:
-            missing = set(entry.source_columns[name]) - set(self._schema(name).names)
+            missing = set(entry.source_columns[name]) - set(schemas[name].names)
             if missing:
                 change = f"it has no column {', '.join(sorted(missing))} any more"
                 return SourceSchemaChanged(
@@ -150,6 +172,15 @@ class Definitions:
         with _rejections(name), tables_read_by(read):
             relation = import_dataframe(call(function, warehouse))
         return _checked(name, relation)
+
+    def from_function_again(
+        self, entry: ViewEntry, function: ViewFunction, warehouse: Warehouse
+    ) -> Strategy:
+        """What a function defines over the columns that its view knows, or else over all."""
+        with suppress(DefinitionRejected, TableMissing, TableUnreadable):
+            session = self._session_of(entry, self._schemas(entry.sources, None))
+            return self.from_function(entry.name, function, warehouse, session)
+        return self.from_function(entry.name, function, warehouse)
 
     def _check_settings(self, entry: ViewEntry) -> None:
         """The session must understand the query as the one did that defined the view."""
@@ -202,32 +233,42 @@ class Definitions:
                 self._stand_ins[name] = schema.json()
         return self._session
 
-    def _session_of(self, entry: ViewEntry) -> SparkSession:
+    def _session_of(self, entry: ViewEntry, schemas: Schemas) -> SparkSession:
         """A session in which the sources have the columns that they had when the view was defined.
 
         So `SELECT *` stays what it was when a column is added or put in another place.
         """
-        schemas = {name: self._schema(name) for name in entry.sources}
         known = {
             name: StructType([schema[c] for c in entry.source_columns[name] if c in schema.names])
             for name, schema in schemas.items()
         }
-        if known == schemas:
-            return self._ready_session()
+        ready = self._ready_session()
+        if all(self._stand_ins.get(name) == schema.json() for name, schema in known.items()):
+            return ready
         return definition_session(self._spark(), known)
 
     def source_columns(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """The columns of sources as they are now."""
-        columns = {name: tuple(self._schema(name).names) for name in names}
+        """The columns of sources over which a view was just analyzed."""
+        columns = {
+            name: tuple(StructType.fromJson(json.loads(self._stand_ins[name])).names)
+            for name in names
+        }
         for name, held in columns.items():
             if COUNT_NAME in held:
                 reason = "freshview counts the rows of a change in a column of this name"
                 raise InvalidColumn(name=name, column=COUNT_NAME, reason=reason)
         return columns
 
-    def _schema(self, name: str) -> StructType:
+    def _schemas(self, names: Iterable[str], vector: Versions | None) -> Schemas:
+        """The schemas of sources at these versions, or as they are now."""
+        if vector is None:
+            return {name: self._schema(name) for name in names}
+        return {name: self._schema(name, vector[name].version) for name in names}
+
+    def _schema(self, name: str, version: int | None = None) -> StructType:
         entry: Entry = self._catalog.get(name)
-        state = self._sources.state(name, self._sources.latest(name))
+        at = self._sources.latest(name) if version is None else version
+        state = self._sources.state(name, at)
         schema = StructType.fromJson(json.loads(state.schema_json))
         if isinstance(entry, ViewEntry):
             return StructType([schema[column] for column in entry.columns])

@@ -8,7 +8,7 @@ epoch to the next: a refresher that others have overtaken meanwhile records none
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,12 +57,19 @@ class Epochs:
         """The number of the newest epoch, 0 before the first."""
         return max(self.numbers(), default=0)
 
-    def newest(self, names: Iterable[str] = ()) -> Epoch | None:
-        """The newest epoch that has all these views and tables."""
+    def newest(
+        self,
+        names: Iterable[str] = (),
+        is_there: Callable[[str, SourceVersion], bool] = lambda *_: True,
+    ) -> Epoch | None:
+        """The newest epoch that has all these views and tables, at versions that are there."""
         wanted = set(names)
         for number in reversed(self.numbers()):
             epoch = self.read(number)
-            if epoch is not None and all(epoch.get(name) for name in wanted):
+            if epoch is None:
+                continue
+            held = {name: epoch.get(name) for name in wanted}
+            if all(version and is_there(name, version) for name, version in held.items()):
                 return epoch
         return None
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from freshview.errors import DefinitionChanged, DefinitionUnavailable, SettingsDiffer
+from freshview.errors import (
+    DefinitionChanged,
+    DefinitionUnavailable,
+    HistoryLost,
+    NotFresh,
+    SettingsDiffer,
+    TableMissing,
+)
 from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason
 from freshview.runtime.catalog import Policy, ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion, definition_of
 from freshview.runtime.parts import Parts
 from freshview.runtime.schema_changes import changed_schema
+
+WITHOUT_STATE = (NotFresh, HistoryLost, TableMissing)
+"""What keeps a view's own last commit from being read, so that the view is computed anew."""
 
 ASKED_FOR_FULL = Reason(
     "POLICY_FULL", "the refresh", "a full recompute was asked for", "use another policy"
@@ -65,6 +75,6 @@ def is_redefined(parts: Parts, entry: ViewEntry, consumed: Consumed) -> bool:
     if not consumed.definition:
         return False
     try:
-        return consumed.definition != definition_of(entry, parts.strategy(entry))
+        return consumed.definition != definition_of(entry, parts.strategy(entry, consumed.sources))
     except (DefinitionUnavailable, SettingsDiffer):
         return False  # this process cannot tell, and without changes it does not have to

@@ -35,7 +35,7 @@ from freshview.runtime.lease import Lease, lease, view_lease
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
 from freshview.runtime.recompute import create, recompute
-from freshview.runtime.recompute_reasons import is_redefined, reason_for_full
+from freshview.runtime.recompute_reasons import WITHOUT_STATE, is_redefined, reason_for_full
 from freshview.runtime.refresh_log import failure
 from freshview.runtime.report import UNCHANGED, Report, ViewReport
 from freshview.runtime.retries import attempts
@@ -102,9 +102,9 @@ class Refresher:
         If another refresher gets ahead of the pinned versions, everything is pinned anew.
         """
         names = None if names is None else tuple(names)
-        return self._uncrowded(", ".join(names or ("all",)), lambda: self._attempt(names, policy))
+        return self.uncrowded(", ".join(names or ("all",)), lambda: self._attempt(names, policy))
 
-    def _uncrowded(self, views: str, attempt: Callable[[], Made]) -> Made:
+    def uncrowded(self, views: str, attempt: Callable[[], Made]) -> Made:
         """Try again while other refreshers are ahead, a bounded number of times."""
         for last in attempts():
             try:
@@ -165,17 +165,25 @@ class Refresher:
         return entry.id not in {view.id for view in self.parts.catalog.views()}
 
     def create(
-        self, entry: ViewEntry, strategy: Strategy, old: ViewEntry | None, held: Lease
+        self,
+        entry: ViewEntry,
+        strategy: Strategy,
+        old: ViewEntry | None,
+        held: Lease,
+        fits: Callable[[Mapping[str, SourceVersion]], bool],
     ) -> Report:
         """Compute a new view over views and tables that agree, and put it into the catalog.
 
-        Its lease tells others that its folder is in use, as long as the catalog does not.
+        Its lease tells others that its folder is in use, as long as the catalog does not. Raises
+        Overtaken if the versions to compute it from do not fit what its strategy was made for.
         """
         started = time.perf_counter()
         parts = self.parts
-        run = self._uncrowded(entry.name, lambda: self._sources_refreshed(entry))
+        run = self.uncrowded(entry.name, lambda: self._sources_refreshed(entry))
         try:
             vector = {name: run.pinned[name] for name in entry.sources}
+            if not fits(vector):
+                raise Overtaken
             with spark_failures(entry.name):
                 made = create(parts, entry, strategy, vector, run)
             check()
@@ -328,6 +336,13 @@ class Refresher:
             version, sources.state(name, version).table_id, sources.identity(name, version)
         )
 
+    def is_there(self, name: str, named: SourceVersion) -> bool:
+        """Whether a version that was recorded is one of the table or view that has the name now."""
+        newest = self.pinned(name)
+        if newest.table_id != named.table_id or newest.version < named.version:
+            return False
+        return self.pinned(name, named.version).is_same(named)
+
     def _view(self, entry: ViewEntry, policy: Policy, run: Refresh) -> None:
         parts = self.parts
         check()
@@ -353,7 +368,7 @@ class Refresher:
             return None
         try:
             consumed = self.consumed(entry)
-        except (NotFresh, HistoryLost, TableMissing):
+        except WITHOUT_STATE:
             return None
         if not all(run.pinned[n].is_same(consumed.sources.get(n)) for n in entry.sources):
             return None
@@ -365,7 +380,7 @@ class Refresher:
     def _changed(self, entry: ViewEntry, policy: Policy, run: Refresh) -> ViewReport:
         try:
             consumed = self.consumed(entry)
-        except (NotFresh, HistoryLost, TableMissing) as lost:
+        except WITHOUT_STATE as lost:
             if self._is_dropped(entry):
                 if entry.name in self.parts.catalog:
                     raise Overtaken(entry.name) from lost  # by one who has just computed it anew
@@ -373,7 +388,7 @@ class Refresher:
             return self._recreate(entry, policy, run, lost)
         vector = {name: run.pinned[name] for name in entry.sources}
         self._check_not_overtaken(consumed, vector)
-        strategy = self.parts.strategy(entry)
+        strategy = self.parts.strategy(entry, vector)
         reason = reason_for_full(self.parts, entry, policy, strategy, consumed, vector)
         if reason is None:
             try:
@@ -406,7 +421,7 @@ class Refresher:
         if policy is Policy.STRICT:
             raise NotIncremental(name=entry.name, reason=reason.code, why=reason.why, do=reason.do)
         vector = {name: run.pinned[name] for name in entry.sources}
-        path, strategy = self.parts.catalog.path(entry), self.parts.strategy(entry)
+        path, strategy = self.parts.catalog.path(entry), self.parts.strategy(entry, vector)
         if isinstance(lost, TableMissing | NotFresh):
             return self._renew(entry, strategy, vector, run, reason)
         number = self.parts.tables.number(path, entry.application)

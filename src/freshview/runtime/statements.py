@@ -105,6 +105,10 @@ def _session(warehouse: Warehouse) -> tuple[SparkSession, dict[str, FreshviewErr
     session.sql(f"USE {database}")
     shown = session.sql("SHOW TABLES").collect()
     known = {row["tableName"] for row in shown if not row["isTemporary"]}
+    views = {view.name for view in warehouse.catalog.views()}
+    for name in warehouse.named_views - views:  # dropped since the last statement
+        session.catalog.dropTempView(name)
+    warehouse.named_views = views
     lost: dict[str, FreshviewError] = {}
     for entry in warehouse.catalog:
         name, path = entry.name, warehouse.catalog.path(entry)

@@ -20,7 +20,6 @@ from freshview.errors import (
     InvalidChanges,
     InvalidPath,
     NoCommonEpoch,
-    NotFresh,
     TableMissing,
     UnknownEpoch,
     WriteFailed,
@@ -39,6 +38,7 @@ from freshview.runtime.catalog import (
     new_place,
 )
 from freshview.runtime.check import CheckResult, compare, repair
+from freshview.runtime.commit import Consumed
 from freshview.runtime.definitions import (
     Definitions,
     ViewFunction,
@@ -56,7 +56,7 @@ from freshview.runtime.lease import Lease, lease, view_lease
 from freshview.runtime.named_tables import location_of, session_with
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
-from freshview.runtime.recompute_reasons import reason_for_full
+from freshview.runtime.recompute_reasons import WITHOUT_STATE, reason_for_full
 from freshview.runtime.refresh import VIEW_LEASE_S, Refresher
 from freshview.runtime.refresh_log import RefreshLog
 from freshview.runtime.report import Report
@@ -105,9 +105,11 @@ class Warehouse:
             RefreshLog(str(self.root / "_freshview" / "refresh_log"), native),
             Transactions(self.root, tables, sources.path),
             lambda: self.spark,
-            lambda entry: self._definitions.strategy(entry, self),
+            lambda entry, vector=None: self._definitions.strategy(entry, self, vector),
         )
         self._refresher = Refresher(self.parts, limits)
+        self.named_views: set[str] = set()
+        """The views that have their names in the statement session."""
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -205,9 +207,13 @@ class Warehouse:
         """Define a view by SQL text and compute it."""
         check_name(name)
         self._inside("views")
-        self.catalog.load()
-        strategy = self._definitions.from_sql(name, query)
-        return self._create(name, strategy, policy, replace_existing, comment, sql=query)
+
+        def attempt() -> Report:
+            self.catalog.load()
+            strategy = self._definitions.from_sql(name, query)
+            return self._create(name, strategy, policy, replace_existing, comment, sql=query)
+
+        return self._refresher.uncrowded(name, attempt)
 
     def view(
         self,
@@ -227,13 +233,17 @@ class Warehouse:
         view = name or function.__name__
         check_name(view)
         self._inside("views")
-        self.catalog.load()
-        strategy = self._definitions.from_function(view, function, self)
-        if view in self.catalog and not replace:
-            self._check_same(self.catalog.view(view), strategy, function)
-        else:
-            stored = function_name(function)
-            self._create(view, strategy, policy, replace, None, function=stored)
+
+        def attempt() -> None:
+            self.catalog.load()
+            if view in self.catalog and not replace:
+                self._check_same(self.catalog.view(view), function)
+            else:
+                strategy = self._definitions.from_function(view, function, self)
+                stored = function_name(function)
+                self._create(view, strategy, policy, replace, None, function=stored)
+
+        self._refresher.uncrowded(view, attempt)
         self._definitions.functions[view] = function
         return function
 
@@ -272,7 +282,7 @@ class Warehouse:
         with suppress(TypeError, ValueError):  # no number at all
             found = self.parts.epochs.read(epoch)
         pinned = None if found is None else found.get(name)
-        if pinned is None or not self._refresher.pinned(name, pinned.version).is_same(pinned):
+        if pinned is None or not self._refresher.is_there(name, pinned):
             known = ", ".join(map(str, self.parts.epochs.numbers())) or "none"
             raise UnknownEpoch(epoch=epoch, name=name, known=known)
         return self.parts.sources.read(name, pinned.version)
@@ -282,7 +292,7 @@ class Warehouse:
         self.catalog.load()
         for name in names:
             self.catalog.get(name)
-        found = self.parts.epochs.newest(names)
+        found = self.parts.epochs.newest(names, self._refresher.is_there)
         if found is None:
             raise NoCommonEpoch(names=", ".join(names) or "any view")
         return found.number
@@ -294,8 +304,9 @@ class Warehouse:
         """Compare a view with its definition, evaluated at the versions it was computed from."""
         self.catalog.load()
         entry = self.catalog.view(name)
-        strategy = self.parts.strategy(entry)
         consumed = self._refresher.consumed(entry)
+        self._check_readable(consumed)
+        strategy = self.parts.strategy(entry, consumed.sources)
         versions = {n: s.version for n, s in consumed.sources.items()}
         with progress(f"checking {name}"):
             expected = self._evaluate_at(entry, versions)
@@ -309,6 +320,8 @@ class Warehouse:
                 return replace(result, repaired=result.missing + result.extra)
             with self._held(name) as held:
                 now = self._refresher.consumed(entry)
+                self._check_readable(now)
+                strategy = self.parts.strategy(entry, now.sources)
                 count = repair(self.parts, entry, strategy, now, held)
             return replace(result, repaired=count)
 
@@ -350,6 +363,7 @@ class Warehouse:
         function: str | None = None,
     ) -> Report:
         chosen = Policy.named(policy)
+        fits = self._definitions.like_analyzed(strategy.sources)
         old = next((view for view in self.catalog.views() if view.name == name), None)
         if old is None or not replace_existing:
             self.catalog.check_free(name)
@@ -372,7 +386,7 @@ class Warehouse:
         with progress(f"computing {name}"), self._held(name) as held:
             try:
                 with spark_writes():
-                    report = self._refresher.create(entry, strategy, old, held)
+                    report = self._refresher.create(entry, strategy, old, held, fits)
             except BaseException as problem:
                 self.catalog.load()
                 if entry.id not in {view.id for view in self.catalog.views()}:
@@ -389,8 +403,17 @@ class Warehouse:
         """The lease of a view, as long as its creation or refresh may take."""
         return lease(view_lease(self.root, view), wait_s=VIEW_LEASE_S)
 
-    def _check_same(self, entry: ViewEntry, strategy: Strategy, function: ViewFunction) -> None:
+    def _check_readable(self, consumed: Consumed) -> None:
+        """What a view was computed from has to be there yet. Raises HistoryLost."""
+        for name, source in consumed.sources.items():
+            if not self._refresher.pinned(name, source.version).is_same(source):
+                reason = "the table there is not the one the view was computed from"
+                path, version = self.parts.sources.path(name), source.version
+                raise HistoryLost(path=path, after=version, upto=version, reason=reason)
+
+    def _check_same(self, entry: ViewEntry, function: ViewFunction) -> None:
         """A function that defines a view again. Raises DefinitionChanged if it is another view."""
+        strategy = self._definitions.from_function_again(entry, function, self)
         columns = tuple(a.name for a in strategy.visible)
         reason = None
         if entry.sql is not None:
@@ -409,7 +432,7 @@ class Warehouse:
         try:
             consumed = self._refresher.consumed(entry)
             now = {name: self._refresher.pinned(name) for name in entry.sources}
-        except (NotFresh, HistoryLost, TableMissing):
+        except WITHOUT_STATE:
             return False  # the next refresh computes the view anew
         reason = reason_for_full(self.parts, entry, Policy.AUTO, strategy, consumed, now)
         return reason is not None and reason.code == DefinitionChanged.code

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pyarrow as pa
 
 from freshview.errors import TooManyBytes, TooManyRows
+
+Held = TypeVar("Held", pa.RecordBatch, pa.Table)
 
 
 @dataclass
@@ -27,7 +30,7 @@ class Budget:
             if self.limit is not None and self.found > self.limit:
                 raise TooManyRows(path=self.path, limit=self.limit)
 
-    def hold(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def hold(self, rows: Held) -> Held:
         """The rows, once it is sure that they fit."""
         with self.lock:
             self.held += rows.nbytes

@@ -14,13 +14,15 @@ from typing import Literal, Protocol, TypeVar
 
 import pyarrow as pa
 
-from freshview.errors import NativeRefused, TooManyBytes, TooManyRows
+from freshview.errors import FreshviewError, NativeRefused, TooManyBytes, TooManyRows
 from freshview.storage.interface import Commit, Rows, Storage, TableState
 from freshview.storage.native_changes import ChangedFiles
 from freshview.storage.native_rules import Operation, refusal
 
 By = Literal["native", "spark"]
 Answer = TypeVar("Answer")
+Above = dict[type[FreshviewError], str]
+"""The reason to ask Spark when an answer is too large in rows or in bytes."""
 
 TOO_MANY_CHANGED_ROWS = "TOO_MANY_CHANGED_ROWS"
 TOO_MANY_CHANGED_BYTES = "TOO_MANY_CHANGED_BYTES"
@@ -220,13 +222,8 @@ class Tables:
                 return storage.changes(path, after, upto, columns)
             return self.native.changes(path, after, upto, columns, *most)
 
-        try:
-            return self._answered(Operation.CHANGES, path, reason, files, ask)
-        except TooManyRows:
-            reason = TOO_MANY_CHANGED_ROWS
-        except TooManyBytes:
-            reason = TOO_MANY_CHANGED_BYTES
-        return self._answered(Operation.CHANGES, path, reason, files, ask)
+        above: Above = {TooManyRows: TOO_MANY_CHANGED_ROWS, TooManyBytes: TOO_MANY_CHANGED_BYTES}
+        return self._answered(Operation.CHANGES, path, reason, files, ask, above)
 
     def _too_large(self, measured: ChangedFiles) -> str | None:
         if measured.rows is not None and measured.rows > self.limits.changes_rows:
@@ -257,15 +254,10 @@ class Tables:
             most = self.limits.lookup_bytes
             return self.native.lookup(path, version, columns, key, keys, bound, most)
 
-        try:
-            return self._answered(Operation.LOOKUP, path, reason, state.files, ask)
-        except TooManyRows:
-            if limit is not None and limit <= bound:
-                raise
-            reason = TOO_MANY_ROWS_FOUND
-        except TooManyBytes:
-            reason = TOO_MANY_BYTES_FOUND
-        return self._answered(Operation.LOOKUP, path, reason, state.files, ask)
+        above: Above = {TooManyBytes: TOO_MANY_BYTES_FOUND}
+        if limit is None or limit > bound:
+            above[TooManyRows] = TOO_MANY_ROWS_FOUND
+        return self._answered(Operation.LOOKUP, path, reason, state.files, ask, above)
 
     def create(
         self,
@@ -345,17 +337,24 @@ class Tables:
         reason: str | None,
         files: int | None,
         ask: Callable[[Storage], Answer],
+        above: Above | None = None,
     ) -> tuple[Answer, Served]:
-        """Ask native unless there is a reason not to; a refusal on the way is a reason too."""
-        by: By
+        """Ask native unless there is a reason not to; a refusal on the way is a reason too.
+
+        So is an answer that is too large, if `above` has a reason for that.
+        """
+        by: By = "native"
         start = time.perf_counter()
         if reason is None:
             try:
-                by, answer = "native", ask(self.native)
+                answer = ask(self.native)
             except NativeRefused as refused:
                 reason = str(refused.parameters["reason"])
-                by, answer = "spark", ask(self.spark)
-        else:
+            except (TooManyRows, TooManyBytes) as larger:
+                reason = (above or {}).get(type(larger))
+                if reason is None:
+                    raise
+        if reason is not None:
             by, answer = "spark", ask(self.spark)
         rows = answer.num_rows if isinstance(answer, pa.Table) else None
         ms = (time.perf_counter() - start) * 1000

@@ -22,8 +22,6 @@ from freshview.errors import (
     SchemaMismatch,
     TableExists,
     TableMissing,
-    TooManyBytes,
-    TooManyRows,
 )
 from freshview.storage.budget import Budget
 from freshview.storage.columns import comparable_columns
@@ -150,12 +148,9 @@ class MemoryStorage:
             hits = keys_for(keys, column.type).hits(column)
         except ValueError as problem:
             raise NativeRefused(path=path, operation="lookup", reason=str(problem)) from problem
-        if limit is not None and len(hits) > limit:
-            raise TooManyRows(path=path, limit=limit)
-        found = self._selected(path, rows, columns).take(pa.array(hits))
-        if limit_bytes is not None and found.nbytes > limit_bytes:
-            raise TooManyBytes(path=path, limit=limit_bytes)
-        return found
+        budget = Budget(path, limit, limit_bytes)
+        budget.spend(len(hits))
+        return budget.hold(self._selected(path, rows, columns).take(pa.array(hits)))
 
     def create(
         self,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Lock
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, Schema, write_deltalake
@@ -66,7 +66,9 @@ from freshview.storage.plain_arrow import nullable_schema, plain_schema, to_arro
 from freshview.storage.plain_files import hold_rows_as_they_stand, readable_files
 from freshview.storage.write_errors import native_writes
 
-_STATES_KEPT = 256
+_FACTS_KEPT = 256
+_Key = tuple[object, ...]
+_Fact = TypeVar("_Fact")
 
 
 class NativeStorage:
@@ -81,8 +83,8 @@ class NativeStorage:
         self._options = dict(options) if options else None
         self._handles = Handles(options)
         self._footers = Footers()
-        self._states: dict[tuple[object, ...], TableState] = {}
-        self._identities: dict[tuple[object, ...], str] = {}
+        self._states: dict[_Key, TableState] = {}
+        self._identities: dict[_Key, str] = {}
         self._guard = Lock()
 
     def exists(self, path: str) -> bool:
@@ -318,7 +320,7 @@ class NativeStorage:
         """See `Storage.identity`. Read once: the file of a first commit can be large."""
         seen = stamp(path, version)
         known = self._identities.get((path, version, seen))
-        if known is not None and seen is not None:
+        if known is not None:
             return known
         with self._handles.newest(path) as table:
             store = filesystem(path, table)
@@ -326,11 +328,8 @@ class NativeStorage:
             known = identity_of(commit_lines(store, version))
         except FileNotFoundError:
             return ""
-        if stamp(path, version) == seen:  # else the file was replaced meanwhile
-            with self._guard:
-                while len(self._identities) >= _STATES_KEPT:
-                    self._identities.pop(next(iter(self._identities)))
-                self._identities[path, version, seen] = known
+        if seen is not None and stamp(path, version) == seen:  # else it was replaced meanwhile
+            self._keep(self._identities, (path, version, seen), known)
         return known
 
     def last_commit(
@@ -390,11 +389,15 @@ class NativeStorage:
         known = self._states.get(key)
         if known is None:
             known = _described(path, table)
-            with self._guard:
-                while len(self._states) >= _STATES_KEPT:
-                    self._states.pop(next(iter(self._states)))
-                self._states[key] = known
+            self._keep(self._states, key, known)
         return known
+
+    def _keep(self, kept: dict[_Key, _Fact], key: _Key, fact: _Fact) -> None:
+        """Remember a fact about a version; the oldest ones go."""
+        with self._guard:
+            while len(kept) >= _FACTS_KEPT:
+                kept.pop(next(iter(kept)))
+            kept[key] = fact
 
 
 def _check_creation(

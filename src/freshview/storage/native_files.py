@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Lock
 from urllib.parse import unquote, urlsplit
 
@@ -26,10 +27,12 @@ from freshview.errors import NativeRefused
 from freshview.storage.columns import Column
 from freshview.storage.features import DELETION_VECTORS
 from freshview.storage.interface import TableState
+from freshview.storage.native_handles import file_stamp, local_folder
 from freshview.storage.plain_arrow import has_views
 
 BATCH_ROWS = 16_384
 _BUFFER_BYTES = 1 << 17
+_FileKey = tuple[str | int, ...]
 _LEGACY_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
 
@@ -56,18 +59,29 @@ class LiveFile:
         return pa.array(np.concatenate([np.flatnonzero(here), tail]))
 
 
+def _file_key(root: str, path: str, size: int) -> _FileKey:
+    """What tells a data file from others: none changes, but one can have the name of one that is gone.
+
+    Of a file elsewhere there is no more than its size. Raises FileNotFoundError.
+    """
+    folder = local_folder(root)
+    if folder is None:
+        return (root, path, size)
+    return (root, path, *file_stamp(Path(folder, path)))
+
+
 class Footers:
-    """The footers of recently read files. A data file never changes, so they stay valid."""
+    """The footers of recently read files."""
 
     def __init__(self, kept: int = 128) -> None:
         self._kept = kept
-        self._known: OrderedDict[tuple[str, str, int], pq.FileMetaData] = OrderedDict()
-        self._int96: dict[tuple[str, str, int], bool] = {}
+        self._known: OrderedDict[_FileKey, pq.FileMetaData] = OrderedDict()
+        self._int96: dict[_FileKey, bool] = {}
         self._lock = Lock()
 
     def opened(self, root: str, store: pafs.FileSystem, path: str, size: int) -> pq.ParquetFile:
         """A file ready to read in batches. Raises FileNotFoundError, NativeRefused."""
-        key = (root, path, size)
+        key = _file_key(root, path, size)
         with self._lock:
             known = self._known.get(key)
         file = pq.ParquetFile(
@@ -94,7 +108,7 @@ class Footers:
 
         Raises NativeRefused, as opening does, for a file in the calendar of Spark 2.
         """
-        key = (root, live.path, live.size)
+        key = _file_key(root, live.path, live.size)
         with self._lock:
             known = self._int96.get(key)
         if known is None:

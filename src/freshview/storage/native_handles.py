@@ -20,8 +20,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -72,10 +71,28 @@ def local_folder(path: str) -> str | None:
     return None if "://" in path else path
 
 
-@dataclass
 class _Handle:
-    table: DeltaTable
-    stamp: _Stamp | None
+    """An open table, and the stamp of the commit that it stands on."""
+
+    def __init__(self, path: str, table: DeltaTable) -> None:
+        self.path, self.table = path, table
+        self.version = table.version()
+        self.stamp = stamp(path, self.version)
+
+    def is_current(self) -> bool:
+        """Whether the commit that it stands on is there yet, and the same one."""
+        return self.stamp == stamp(self.path, self.version)
+
+    def has_followed(self) -> bool:
+        """Take the stamp of where the table is by now; False if it was replaced on the way.
+
+        The new stamp is taken first: if the commit from before is still there after that, both are
+        of one table.
+        """
+        known, before = self.stamp, self.version
+        self.version = self.table.version()
+        self.stamp = stamp(self.path, self.version)
+        return known == stamp(self.path, before)
 
 
 class Handles:
@@ -111,14 +128,15 @@ class Handles:
             except BaseException:
                 self._newest.pop(path, None)
                 raise
-            handle.stamp = stamp(path, handle.table.version())
+            if not handle.has_followed():
+                self._newest.pop(path, None)
 
     @contextmanager
     def at(self, path: str, version: int) -> Iterator[DeltaTable]:
         """The table at a version, locked. Registering it with a query copies its snapshot."""
         with self._lock(path), _without_panics(path):
             newest = self._newest.get(path)
-            if newest and newest.table.version() == version and self._current(path, newest):
+            if newest and newest.table.version() == version and newest.is_current():
                 yield newest.table
             else:
                 yield self._travelled(path, version).table
@@ -137,34 +155,26 @@ class Handles:
 
     def _advanced(self, path: str) -> _Handle:
         handle = self._newest.get(path)
-        if handle is not None and self._current(path, handle):
-            try:
+        if handle is not None and handle.is_current():
+            with suppress(DeltaError):
                 handle.table.update_incremental()
-            except DeltaError:
-                handle = None
-        else:
-            handle = None
-        if handle is None:
-            self.forget(path)
-            table = self._opened(path, None)
-            handle = self._newest[path] = _Handle(table, None)
-        handle.stamp = stamp(path, handle.table.version())
+                if handle.has_followed():
+                    return handle
+        self.forget(path)
+        handle = self._newest[path] = _Handle(path, self._opened(path, None))
         return handle
 
     def _travelled(self, path: str, version: int) -> _Handle:
         key = (path, version)
         handle = self._pinned.get(key)
-        if handle is None or not self._current(path, handle):
-            handle = _Handle(self._opened(path, version), stamp(path, version))
+        if handle is None or not handle.is_current():
+            handle = _Handle(path, self._opened(path, version))
         with self._guard:
             self._pinned[key] = handle
             self._pinned.move_to_end(key)
             while len(self._pinned) > self._kept:
                 self._pinned.popitem(last=False)
         return handle
-
-    def _current(self, path: str, handle: _Handle) -> bool:
-        return handle.stamp == stamp(path, handle.table.version())
 
     def _opened(self, path: str, version: int | None) -> DeltaTable:
         try:
@@ -204,7 +214,12 @@ def stamp(path: str, version: int) -> _Stamp | None:
     if folder is None:
         return None
     try:
-        found = Path(folder, "_delta_log", f"{version:020}.json").stat()
+        return file_stamp(Path(folder, "_delta_log", f"{version:020}.json"))
     except OSError:
         return None
+
+
+def file_stamp(file: Path) -> _Stamp:
+    """What tells a file on this machine from another one with its name. Raises OSError."""
+    found = file.stat()
     return (found.st_ino, found.st_mtime_ns, found.st_size)
