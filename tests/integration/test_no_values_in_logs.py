@@ -27,9 +27,8 @@ def warehouse(spark: SparkSession, tmp_path: Path) -> fv.Warehouse:
     made.create_table("u", pa.table({"k": [1, 2], "text": ["5", "6"]}))
     made.create_view("numbers", "SELECT k, CAST(text AS INT) AS n FROM t", policy="INCREMENTAL")
     made.create_view("counted", "SELECT text, count(*) AS n FROM t GROUP BY text")
-    made.create_view(
-        "pairs", "SELECT t.k, CAST(concat(t.other, u.text) AS INT) AS n FROM t JOIN u ON t.k = u.k"
-    )
+    pairs = "SELECT t.k, CAST(concat(t.other, u.text) AS INT) AS n FROM t JOIN u ON t.k = u.k"
+    made.create_view("pairs", pairs, policy="INCREMENTAL")
     return made
 
 

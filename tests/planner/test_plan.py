@@ -196,8 +196,17 @@ def test_what_has_no_rule_is_recomputed_with_a_reason(kind: str, code: str) -> N
 def test_auto_prefers_the_cheaper_estimate() -> None:
     assert Costs(100, 50).prefers_full
     assert not Costs(100, 150).prefers_full
-    assert full_ms(2_000, LastRecompute(500, 1_000)) == 1_000
     assert incremental_ms(0, ()) < incremental_ms(1_000, ()) < incremental_ms(1_000, (10_000_000,))
+
+
+def test_only_the_part_of_a_recompute_that_its_rows_took_follows_the_tables() -> None:
+    assert full_ms(5, LastRecompute(500, 5)) == 500
+    assert full_ms(3, LastRecompute(500, 4)) == pytest.approx(500, abs=1)
+    assert full_ms(0, LastRecompute(500, 4)) == pytest.approx(500, abs=1)
+    assert full_ms(2_000_000, LastRecompute(10_800, 1_000_000)) == pytest.approx(20_800)
+    assert full_ms(10_000_000, LastRecompute(500, 10)) == pytest.approx(6_500)
+    assert full_ms(0, LastRecompute(50, 1_000_000)) == 0  # faster per row than was measured here
+    assert full_ms(1_000, LastRecompute(500, 0)) == full_ms(1_000, None)
 
 
 def test_strategy_depends_on_the_definition_only() -> None:

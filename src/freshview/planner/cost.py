@@ -2,8 +2,9 @@
 
 The incremental way has a fixed cost (a few native calls and one Spark evaluation) and a cost per
 row that is read, looked up or written; an operand without a key costs a Spark scan. A recompute
-costs what the last one took, scaled by the growth of the tables. Coefficients were measured on two
-cores; they only have to be right about which way is cheaper.
+costs what the last one took, of which the part that its rows took grows and shrinks with the
+tables. Coefficients were measured on two cores; they only have to be right about which way is
+cheaper.
 """
 
 from __future__ import annotations
@@ -46,4 +47,5 @@ def incremental_ms(local_rows: int, scanned_rows: tuple[int, ...]) -> float:
 def full_ms(source_rows: int, last: LastRecompute | None) -> float:
     if last is None or last.rows == 0:
         return RECOMPUTE_FIXED_MS + source_rows * RECOMPUTE_ROW_MS
-    return last.ms * max(source_rows, 1) / last.rows
+    of_rows = min(last.ms, max(last.ms - RECOMPUTE_FIXED_MS, last.rows * RECOMPUTE_ROW_MS))
+    return last.ms + of_rows * (source_rows / last.rows - 1)
