@@ -74,6 +74,8 @@ def test_full_recomputes(shop):
 
 def test_explain_tells_the_stages(shop):
     sell(shop, 5)
+    policy = "ALTER MATERIALIZED VIEW sales POLICY INCREMENTAL"
+    assert in_process("sql", "-w", shop, policy).status == 0
     found = in_process("explain", "sales", "-w", shop)
     assert found.status == 0
     assert "read changes of orders from version 0 to 1" in found.out

@@ -200,12 +200,13 @@ def test_a_column_that_is_gone_is_named(spark: SparkSession, tmp_path: Path) -> 
     base = Base(spark, tmp_path, "k int, v int, u string", MAPPED)
     base.run("INSERT INTO {t} VALUES (1, 10, 'a')")
     warehouse = base.warehouse
-    warehouse.create_view("reads", "SELECT u, count(*) AS n FROM t GROUP BY u")
-    warehouse.create_view("star", "SELECT * FROM t")
-    warehouse.create_view("above", "SELECT count(*) AS n FROM star")
+    grouped = "SELECT u, count(*) AS n FROM t GROUP BY u"
+    warehouse.create_view("reads", grouped, policy="INCREMENTAL")
+    warehouse.create_view("star", "SELECT * FROM t", policy="INCREMENTAL")
+    warehouse.create_view("above", "SELECT count(*) AS n FROM star", policy="INCREMENTAL")
     warehouse.create_view("other", "SELECT k, v FROM t", policy="STRICT")
 
-    @warehouse.view
+    @warehouse.view(policy="INCREMENTAL")
     def calls() -> DataFrame:
         return warehouse.table("t").select("u")
 
