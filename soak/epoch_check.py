@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from soak.findings import BACKWARDS, LOST, STALE, UNKNOWN, Finding
 from soak.transaction_check import TransactionCheck
 from soak.warehouse_history import WarehouseHistory, disagreements
+
+YOUNGEST_VACUUMED_S = 3600
+"""`freshview vacuum` takes nothing that is younger."""
 
 
 class EpochCheck:
@@ -20,17 +25,26 @@ class EpochCheck:
         self.warehouse, self.transactions = warehouse, transactions
 
     @cached_property
-    def epochs(self) -> dict[int, Mapping[str, Any]]:
+    def _files(self) -> dict[int, Path]:
         files = sorted((self.warehouse.root / "_freshview" / "epochs").glob("*.json"))
-        return {int(file.stem): json.loads(file.read_text()) for file in files}
+        return {int(file.stem): file for file in files}
+
+    @cached_property
+    def epochs(self) -> dict[int, Mapping[str, Any]]:
+        return {number: json.loads(file.read_text()) for number, file in self._files.items()}
+
+    def _missing(self) -> Iterator[Finding]:
+        """Numbers that are left out, and are too young for a vacuum to have removed them."""
+        vacuumed = time.time() - YOUNGEST_VACUUMED_S
+        for before, after in pairwise(self._files):
+            if after != before + 1 and self._files[before].stat().st_mtime > vacuumed:
+                yield Finding(LOST, f"epoch {before + 1}", f"{after} follows {before}")
 
     def check(self) -> Iterator[Finding]:
         """The views of an epoch rest on its tables and on no other versions of them."""
         warehouse = self.warehouse
         seen: dict[str, dict[str, int]] = {}
-        for before, after in pairwise(self.epochs):
-            if after != before + 1:
-                yield Finding(LOST, f"epoch {before + 1}", f"{after} follows {before}")
+        yield from self._missing()
         for number, epoch in self.epochs.items():
             where = f"epoch {number}"
             found: dict[str, set[tuple[int, str]]] = {}

@@ -67,6 +67,8 @@ def test_parses(text: str, statement: object) -> None:
         ("DROP MATERIALIZED VIEW v v", 1, 26),
         ("REFRESH MATERIALIZED VIEW 'v'", 1, 27),
         ("ALTER MATERIALIZED VIEW v RENAME TO w", 1, 27),
+        ("ALTER MATERIALIZED VIEW v POLICY FULL /* not yet", 1, 39),
+        ("DROP MATERIALIZED VIEW v /* /* */ , w; SELECT 1", 1, 26),
     ],
 )
 def test_a_mistake_has_a_place(text: str, line: int, column: int) -> None:
@@ -93,6 +95,9 @@ def test_literals_that_move_with_the_clock_are_found() -> None:
 def test_comments_end_where_spark_ends_them() -> None:
     text = "SELECT /*+ BROADCAST(t) */ a /* b /* c */ ; ' */ FROM t -- d \\\n ; '\r, s /* open"
     assert without_end(f"{text} */ ;") == f"{text} */ "
+    star = "SELECT /*+ BROADCAST(t) */* , DATE 'today' FROM t"
+    assert moving_literals(star) == ("DATE 'today'",)
+    assert without_end(f"{star};") == star
     assert moving_literals("DATE /* /* */ '1 */ 'today' -- '\rDATE 'now'") == (
         "DATE 'today'",
         "DATE 'now'",

@@ -10,6 +10,7 @@ from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
 import freshview as fv
+from freshview.runtime.report import INCREMENTAL
 from tests.unchanged import fingerprint, refused, unchanged
 
 pytestmark = pytest.mark.spark
@@ -108,6 +109,56 @@ OTHERS = {
 def test_queries_that_freshview_refuses(shop: fv.Warehouse, query: str) -> None:
     text = query.replace("{root}", str(shop.root))
     refused(shop.root, OTHERS[query], lambda: shop.create_view("bad", text))
+
+
+def test_what_spark_can_redefine_is_no_part_of_a_view(shop: fv.Warehouse) -> None:
+    shop.spark.sql("CREATE FUNCTION default.plus(x BIGINT) RETURNS BIGINT RETURN x + 1")
+    shop.spark.sql("CREATE FUNCTION default.one() RETURNS TABLE (x INT) RETURN SELECT 1")
+    shop.spark.sql("CREATE VIEW default.two AS SELECT 2 AS x")
+    named = {
+        "SELECT default.plus(id) AS x FROM orders": ("UNSUPPORTED_EXPRESSION", "default.plus"),
+        "SELECT max(id) AS m, (SELECT max(default.plus(id)) FROM lines) AS x FROM orders": (
+            "UNSUPPORTED_EXPRESSION",
+            "default.plus",
+        ),
+        "SELECT id, x FROM orders CROSS JOIN one()": ("UNSUPPORTED_EXPRESSION", "default.one"),
+        "SELECT id, x FROM orders CROSS JOIN default.two": ("UNREGISTERED_SOURCE", "default.two"),
+        "WITH c AS (SELECT x FROM default.two) SELECT id FROM orders WHERE id IN (TABLE c)": (
+            "UNREGISTERED_SOURCE",
+            "default.two",
+        ),
+    }
+    try:
+        for query, (code, name) in named.items():
+            refused(shop.root, code, lambda query=query: shop.create_view("bad", query), name)
+    finally:
+        for made in ("FUNCTION default.plus", "FUNCTION default.one", "VIEW default.two"):
+            shop.spark.sql(f"DROP {made}")
+
+
+WORDS_BELOW = {
+    "projection": "SELECT id, try_cast(d AS DATE) AS x FROM (SELECT id, 'today' AS d FROM orders)",
+    "filter": "SELECT id FROM (SELECT id, 'now' AS d FROM orders) WHERE try_cast(d AS TIMESTAMP) > now_not",
+    "join": "SELECT id, try_cast(d AS TIMESTAMP) AS x FROM orders CROSS JOIN (SELECT 'now' AS d)",
+    "union": "SELECT id, try_cast(d AS DATE) AS x FROM (SELECT id, 'today' AS d FROM orders UNION ALL"
+    " SELECT id, '2020-02-02' FROM orders)",
+    "groups": "SELECT try_cast(d AS TIMESTAMP_NTZ) AS x, count(*) AS n FROM"
+    " (SELECT 'to' || 'day' AS d FROM orders) GROUP BY 1",
+}
+
+
+@pytest.mark.parametrize("case", WORDS_BELOW)
+def test_a_word_of_the_clock_from_a_query_below_is_a_word(shop: fv.Warehouse, case: str) -> None:
+    """Spark reads it as a moment only where it is written in the cast, and that is refused."""
+    query = WORDS_BELOW[case].replace("now_not", "TIMESTAMP '2020-01-01'")
+    shop.create_view("words", query, policy="STRICT")
+    assert shop.check("words").ok
+    try:
+        shop.apply({"orders": fv.TableChanges(insert=[{"id": 3, "city": "Rome"}])})
+        assert shop.refresh("words")["words"].mode == INCREMENTAL
+        assert shop.check("words").ok
+    finally:
+        shop.drop_view("words")
 
 
 def test_a_view_cannot_come_to_read_itself(shop: fv.Warehouse) -> None:

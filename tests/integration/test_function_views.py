@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession, functions
 
 import freshview as fv
@@ -83,10 +84,37 @@ def test_a_function_that_has_changed_meanwhile_defines_the_view_anew(
     assert (report.mode, report.reason) == (FULL, "DEFINITION_CHANGED")
     assert second.check("few").ok
     assert second.refresh()["few"].mode == UNCHANGED
+    first = deploy(query.format(2))
+    checked = first.check("few", repair_groups=True)  # with the function of another deployment
+    assert (checked.missing, checked.extra, checked.repaired) == (0, 1, 1)
+    assert deploy(query.format(2)).refresh()["few"].mode == UNCHANGED
+    report = deploy(query.format(3)).refresh()["few"]
+    assert (report.mode, report.reason) == (FULL, "DEFINITION_CHANGED")
     third = deploy("warehouse.table('orders').selectExpr('id', 'id AS price')")
     with pytest.raises(DefinitionChanged):
         third.refresh()
     assert {row.price for row in third.read("few").collect()} == {Decimal("1.50"), Decimal("2.00")}
+
+
+def test_a_function_given_while_a_recompute_is_due_is_the_one_that_computes(
+    shop: fv.Warehouse,
+) -> None:
+    def first() -> DataFrame:
+        return shop.table("orders").where("id < 2")
+
+    def second() -> DataFrame:
+        return shop.table("orders").where("id < 3")
+
+    shop.view(first, name="few")
+    shop.apply({"orders": fv.TableChanges(insert=[{"id": 0}])})
+    shop.refresh()
+    place = shop.parts.sources.path("orders")
+    shutil.rmtree(place)
+    write_deltalake(place, pa.table({"id": [1, 2, 3]}))
+    shop.view(second, name="few")
+    assert shop.refresh()["few"].reason == "SOURCE_REPLACED"
+    assert sorted(row.id for row in shop.read("few").collect()) == [1, 2]
+    assert shop.check("few").ok
 
 
 def test_a_function_with_a_lambda_is_the_same_again(shop: fv.Warehouse) -> None:

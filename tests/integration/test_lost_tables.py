@@ -6,6 +6,7 @@ import os
 import shutil
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -22,6 +23,9 @@ from freshview.errors import (
     UnknownEpoch,
 )
 from freshview.runtime import lease
+from freshview.runtime import warehouse as warehouse_module
+from freshview.runtime.check import CheckResult
+from freshview.storage import native_handles
 from tests.integration.two_views import (
     assert_right,
     happening,
@@ -165,6 +169,73 @@ def test_a_view_is_not_compared_with_another_table(warehouse: fv.Warehouse) -> N
     warehouse.refresh()
     assert warehouse.check("totals", repair_groups=True).ok
     assert_right(warehouse, 7, 8)
+
+
+def test_nor_repaired_from_one_that_comes_during_the_check(
+    warehouse: fv.Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, compared = Path(warehouse.parts.sources.path("r")), warehouse_module.compare
+
+    def then_replaced(*given: Any) -> CheckResult:
+        found = compared(*given)
+        shutil.rmtree(place)
+        write_deltalake(place, some(7, 8))
+        return found
+
+    monkeypatch.setattr(warehouse_module, "compare", then_replaced)
+    before = rows(warehouse, "totals")
+    with pytest.raises(HistoryLost):
+        warehouse.check("totals", repair_groups=True)
+    assert rows(warehouse, "totals") == before
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_copy_that_stands_in_for_a_table_during_a_refresh(
+    warehouse: fv.Warehouse, tmp_path: Path, made: bool
+) -> None:
+    """It has the table's id and versions, and other rows. Afterwards the table is put back."""
+    place = Path(warehouse.parts.sources.path("r"))
+    shutil.copytree(place, tmp_path / "copy")
+    insert(warehouse, 4)
+    write_deltalake(tmp_path / "copy", some(100), mode="append")
+
+    def swap() -> None:
+        place.rename(tmp_path / "aside")
+        (tmp_path / "copy").rename(place)
+
+    with happening("refresh.pinned", swap):
+        if made:
+            warehouse.create_view("ids", "SELECT id FROM r")
+        else:
+            warehouse.refresh()
+    place.rename(tmp_path / "copy")
+    (tmp_path / "aside").rename(place)
+    assert warehouse.refresh()["ids" if made else "totals"].reason == "SOURCE_REPLACED"
+    assert_right(warehouse, 1, 2, 3, 4)
+    assert not made or sorted(rows(warehouse, "ids")) == [(1,), (2,), (3,), (4,)]
+    for view in warehouse.catalog.views():
+        assert warehouse.check(view.name).ok
+
+
+def test_a_table_that_is_replaced_while_it_is_opened(
+    warehouse: fv.Warehouse, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert(warehouse, 4)
+    warehouse.refresh()
+    place, stamp, replaced = warehouse.parts.sources.path("r"), native_handles.stamp, []
+
+    def replacing(path: str, version: int) -> Any:
+        if path == place and not replaced:  # opened, and without its stamp
+            replaced.append(path)
+            shutil.rmtree(place)
+            write_deltalake(place, some(7, 8))
+        return stamp(path, version)
+
+    other = fv.open(warehouse.root, spark)
+    monkeypatch.setattr(native_handles, "stamp", replacing)
+    assert other.refresh()["totals"].reason == "SOURCE_REPLACED"
+    assert replaced
+    assert_right(other, 7, 8)
 
 
 def test_an_epoch_has_the_views_that_are_there_now(warehouse: fv.Warehouse) -> None:

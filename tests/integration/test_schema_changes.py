@@ -286,6 +286,8 @@ def test_a_view_over_one_that_is_about_to_change_its_types(base: Base, other: st
     joined = "SELECT b.x, count(*) AS n FROM below b JOIN beside s ON b.k = s.k GROUP BY b.x"
     base.warehouse.create_view("new", joined)
     assert f"x:{other}" in base.types("new")
+    log = base.warehouse.parts.log.read(["view", "reason"]).to_pylist()
+    assert {"view": "below", "reason": "SOURCE_SCHEMA_CHANGED"} in log
     with happening("refresh.pinned", lambda: base.replace("SELECT 1 AS k, 'a' AS x")):
         base.warehouse.create_view("newer", "SELECT k, concat(x, '!') AS x FROM below")
     base.check()

@@ -128,6 +128,16 @@ def test_auto_recomputes_when_that_is_cheaper_and_says_so(shop: fv.Warehouse) ->
     assert shop.check("totals").ok
 
 
+def test_what_a_failed_creation_has_refreshed_is_in_the_log(shop: fv.Warehouse) -> None:
+    shop.create_view("below", "SELECT id FROM orders", policy="INCREMENTAL")
+    shop.apply({"orders": fv.TableChanges(delete=[{"id": 2}], key=["id"])})
+    with pytest.raises(ArithmeticException):
+        shop.create_view("bad", "SELECT 1 / (id - 1) AS x FROM below")
+    log = shop.parts.log.read(["view", "mode"]).to_pylist()
+    assert {"view": "below", "mode": INCREMENTAL} in log
+    assert [view.name for view in shop.catalog.views()] == ["below"]
+
+
 def test_a_pair_of_rows_that_never_was_makes_no_error(shop: fv.Warehouse) -> None:
     """A row that one table gains meets, in a term, a row that another loses at the same time."""
     shop.create_table("a", pa.table({"k": [1], "x": [5]}))

@@ -22,6 +22,7 @@ from deltalake.schema import PrimitiveType
 from freshview import faults
 from freshview.errors import InvalidChanges, LeaseLost, TransactionUnfinished
 from freshview.runtime import lease
+from freshview.runtime import transactions as transactions_module
 from freshview.runtime.table_changes import TableChanges
 from freshview.storage.native import NativeStorage
 from tests.runtime import transaction_child
@@ -202,6 +203,31 @@ def test_a_column_that_a_table_gets_meanwhile_is_null(folder: Path) -> None:
     storage, path = NativeStorage(), str(folder / "two")
     rows = storage.read(path, storage.latest(path)).to_pylist()
     assert {"k": 2, "v": "whole", "extra": None} in rows
+
+
+@pytest.mark.parametrize("change", ["insert", "update"])
+def test_a_column_that_a_table_gets_during_the_write_is_null(
+    folder: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that were given the table's columns meet a table with one more."""
+    shape, shaped = transactions_module._widened, []
+
+    def then_altered(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+        if not shaped:
+            DeltaTable(folder / "one").alter.add_columns([Field("extra", PrimitiveType("integer"))])
+        shaped.append(shape(rows, schema))
+        return shaped[-1]
+
+    monkeypatch.setattr(transactions_module, "_widened", then_altered)
+    key = ["k"] if change == "update" else []
+    other = TableChanges(insert=[{"k": 5, "v": "other"}])
+    changes = TableChanges(**{change: [{"k": 0, "v": "new"}]}, key=key)
+    transactions(folder).apply({"one": changes, "two": other})
+    assert [rows.column_names for rows in shaped[:2]] == [["k", "v"], ["k", "v", "extra"]]
+    storage, path = NativeStorage(), str(folder / "one")
+    rows = storage.read(path, storage.latest(path)).to_pylist()
+    assert {"k": 0, "v": "new", "extra": None} in rows
+    assert len(rows) == (1 if change == "update" else 2)
 
 
 @pytest.mark.parametrize("kind", [list, pa.Table.from_pylist, pd.DataFrame])

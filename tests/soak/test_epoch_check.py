@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from typing import Any
 
 import pytest
 
 import freshview as fv
 from freshview import faults
+from freshview.runtime.vacuum import OLD_EPOCH
 from soak.findings import BACKWARDS, LOST, UNKNOWN
 from tests.soak.planting import epochs, kinds, path, rewrite, some, verdict
 
@@ -43,6 +46,22 @@ def test_an_epoch_that_names_what_never_was_is_found(
 
 def test_an_epoch_that_is_gone_is_found(warehouse: fv.Warehouse) -> None:
     epochs(warehouse)[1].unlink()
+    assert kinds(warehouse) == {LOST}
+
+
+def test_epochs_that_a_vacuum_removed_are_no_finding(warehouse: fv.Warehouse) -> None:
+    warehouse.apply({"r": some(5)})
+    warehouse.refresh()
+    for file in epochs(warehouse):
+        os.utime(file, (time.time() - 7200,) * 2)
+    before = len(epochs(warehouse))
+    removed = [leftover.kind for leftover in warehouse.vacuum(1.5, remove=True)]
+    assert removed.count(OLD_EPOCH) == before - len(epochs(warehouse)) > 0
+    warehouse.apply({"r": some(6)})
+    warehouse.refresh()
+    assert kinds(warehouse) == set()
+    for file in epochs(warehouse):
+        os.utime(file)
     assert kinds(warehouse) == {LOST}
 
 

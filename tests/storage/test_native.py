@@ -99,6 +99,17 @@ def test_a_table_replaced_while_its_handle_moves_on_is_noticed(
     assert bag(storage.read(path, storage.latest(path))) == bag(rows(9, 10))
 
 
+def test_a_table_replaced_while_its_handle_writes_is_noticed(
+    storage: NativeStorage, path: str
+) -> None:
+    storage.latest(path)
+    with storage._handles.newest(path):
+        shutil.rmtree(path)
+        NativeStorage().create(path, rows(9))
+    assert path not in storage._handles._newest
+    assert bag(storage.read(path, storage.latest(path))) == bag(rows(9))
+
+
 def test_a_file_with_the_name_and_the_size_of_one_that_is_gone(
     storage: NativeStorage, tmp_path: Path
 ) -> None:

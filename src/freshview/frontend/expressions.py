@@ -123,7 +123,7 @@ class ExpressionImport:
         if kind in PREDICATES:
             return Call(PREDICATES[kind], arguments, "boolean", source)
         returned = "void" if kind in WITHOUT_VALUE else type_name(source.dataType())
-        if kind == "Cast" and _reads_the_clock(children[0], arguments[0], returned):
+        if kind == "Cast" and reads_the_clock(children[0], arguments[0], returned):
             return Opaque(f"{CLOCK_CAST}({source.sql()})", arguments, returned, True, source)
         if kind in VALUES and self._is_understood(VALUES[kind], returned, source):
             return Call(VALUES[kind], arguments, returned, source)
@@ -184,10 +184,11 @@ class ExpressionImport:
         return self._placeholders[:arity]
 
 
-def _reads_the_clock(child: JavaObject, argument: Expression, target: str) -> bool:
+def reads_the_clock(child: JavaObject, argument: Expression, target: str) -> bool:
     """Whether a cast is that of a word like 'today', which Spark reads as the day it is.
 
-    It does so for constants alone, and these may be the result of functions.
+    It does so for constants alone, and these may be the result of functions. A constant that comes
+    from a query below is none: Spark reads such words before it puts constants in their places.
     """
     if not target.startswith(("date", "timestamp")) or not argument.type.startswith("string"):
         return False

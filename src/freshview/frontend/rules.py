@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from freshview.frontend.catalog_names import check_names
 from freshview.frontend.scala import CATALYST, JavaObject, Scala, items
 
 
@@ -27,7 +28,6 @@ FINISHING: tuple[CatalystRule, ...] = (
     CatalystRule("analysis.EliminateView", "a temporary view is the query it stands for"),
     CatalystRule("optimizer.EliminateResolvedHint", "hints say how, a view says what"),
     CatalystRule("expressions.EliminatePipeOperators", "|> is another way to write SELECT"),
-    CatalystRule("optimizer.EliminateSQLFunctionNode", "a SQL function is the query in its body"),
     CatalystRule("optimizer.ReplaceExpressions", "nvl, every, … by the expressions they stand for"),
     CatalystRule("optimizer.RewriteNonCorrelatedExists", "the rules for correlated EXISTS need it"),
     CatalystRule(
@@ -67,13 +67,18 @@ ROUNDS_MAX = 20
 def desugared(scala: Scala, plan: JavaObject) -> JavaObject:
     """The analyzed plan in the operators that the import knows; the same bag of rows."""
     plan = scala.type(CATALYST + "optimizer.InlineCTE")(True, False).apply(plan)
-    plan = _with_subqueries(scala, plan, lambda part: _applied(scala, FINISHING, part))
+    plan = _with_subqueries(scala, plan, lambda part: _finished(scala, part))
     for _ in range(ROUNDS_MAX):
         new = _applied(scala, DECORRELATING, plan)
         if new.fastEquals(plan):
             break
         plan = new
     return plan
+
+
+def _finished(scala: Scala, plan: JavaObject) -> JavaObject:
+    check_names(scala, plan)
+    return _applied(scala, FINISHING, plan)
 
 
 def _applied(scala: Scala, rules: tuple[CatalystRule, ...], plan: JavaObject) -> JavaObject:

@@ -89,7 +89,8 @@ Statement = (
 
 _TOKEN = re.compile(
     r"""(?P<blank>\s+|--(?:\\\n|[^\r\n])*)
-      | (?P<comment>/\*(?!\+))
+      | (?P<hint>/\*\+|\*/)
+      | (?P<comment>/\*)
       | (?P<raw>[rR](?:'[^']*'|"[^"]*"))
       | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
       | (?P<quoted>`(?:[^`]|``)*`)
@@ -103,22 +104,29 @@ _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 
 
 def _tokens_of(text: str) -> Iterator[re.Match[str]]:
-    """What a text is made of, without blanks and comments, which may be nested."""
+    """What a text is made of, without blanks and comments, which may be nested.
+
+    A comment without an end is the last token, for the one who reads on to stumble over.
+    """
     place = 0
     while token := _TOKEN.match(text, place):
         place = token.end()
         if token.lastgroup == "comment":
-            place = _end_of_comment(text, place)
+            end = _end_of_comment(text, place)
+            if end is None:
+                yield token
+                return
+            place = end
         elif token.lastgroup != "blank":
             yield token
 
 
-def _end_of_comment(text: str, place: int) -> int:
+def _end_of_comment(text: str, place: int) -> int | None:
     depth = 1
     while depth:
         edge = _COMMENT_EDGE.search(text, place)
         if edge is None:
-            return len(text)
+            return None
         place = edge.end()
         depth += 1 if edge.group() == "/*" else -1
     return place

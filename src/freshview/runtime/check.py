@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Row
@@ -14,7 +14,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantT
 from freshview.algebra.schema import quoted
 from freshview.planner.strategy import Strategy, Technique
 from freshview.runtime.catalog import ViewEntry
-from freshview.runtime.commit import Consumed, SourceVersion
+from freshview.runtime.commit import Consumed, SourceVersion, definition_of
 from freshview.runtime.lease import Lease
 from freshview.runtime.parts import Parts
 from freshview.runtime.recompute import stored_rows
@@ -126,6 +126,7 @@ def repair(
         count = upserts.count() + deletes.count()
         if count:
             held.check()
+            consumed = replace(consumed, definition=definition_of(entry, strategy))
             commit = consumed.next(entry, vector, "repair", held.fence)
             parts.tables.spark.apply(path, key, upserts, deletes, commit)
         return count

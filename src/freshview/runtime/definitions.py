@@ -78,7 +78,7 @@ class Definitions:
         self._session: SparkSession | None = None
         self._settings: dict[str, str] = {}
         self._stand_ins: dict[str, str] = {}
-        self._strategies: dict[str, tuple[tuple[str, ...], Strategy]] = {}
+        self._strategies: dict[str, tuple[tuple[object, ...], Strategy]] = {}
         self.functions: dict[str, ViewFunction] = {}
 
     def strategy(
@@ -86,10 +86,11 @@ class Definitions:
     ) -> Strategy:
         """The strategy of a stored view over versions of its sources, the newest ones unless told.
 
-        Analyzed again when the schema of a source is another one.
+        Analyzed again when the schema of a source is another one, or the function.
         """
         schemas = self._schemas(entry.sources, vector)
-        stored = tuple(schema.json() for schema in schemas.values())
+        read = [schema.json() for schema in schemas.values()]
+        stored = (self.functions.get(entry.name), *read)
         self._check_settings(entry)
         cached = self._strategies.get(entry.id)
         if cached is not None and cached[0] == stored:

@@ -39,6 +39,7 @@ from freshview.runtime.recompute_reasons import WITHOUT_STATE, is_redefined, rea
 from freshview.runtime.refresh_log import failure
 from freshview.runtime.report import UNCHANGED, Report, ViewReport
 from freshview.runtime.retries import attempts
+from freshview.runtime.sources import Sources
 from freshview.runtime.spark_failures import spark_failures
 from freshview.runtime.view_graph import base_tables, refresh_order
 from freshview.storage.interface import Commit
@@ -52,6 +53,7 @@ Made = TypeVar("Made")
 class Refresh:
     """One refresh: the pinned versions, and what refreshed views hand to those above them."""
 
+    sources: Sources
     pinned: dict[str, SourceVersion]
     after: int = 0
     """The newest epoch from before the versions were pinned."""
@@ -75,7 +77,14 @@ class Refresh:
         assert self.lease is not None
         check()
         self.lease.check()
+        self.check_pinned(sources)
         return consumed.next(entry, sources, mode, self.lease.fence)
+
+    def check_pinned(self, sources: Mapping[str, SourceVersion]) -> None:
+        """Raises Overtaken if a table was put in the place of one that was pinned."""
+        for name, source in sources.items():
+            if self.sources.identity(name, source.version) != source.commit:
+                raise Overtaken(name)
 
     def release(self) -> None:
         """Let go of the rows that were handed over."""
@@ -178,20 +187,13 @@ class Refresher:
         Overtaken if the versions to compute it from do not fit what its strategy was made for.
         """
         started = time.perf_counter()
-        parts = self.parts
         run = self.uncrowded(entry.name, lambda: self._sources_refreshed(entry))
         try:
-            vector = {name: run.pinned[name] for name in entry.sources}
-            if not fits(vector):
-                raise Overtaken
-            with spark_failures(entry.name):
-                made = create(parts, entry, strategy, vector, run)
-            check()
-            held.check()
-            if old is None:
-                parts.catalog.add(entry)
-            else:
-                parts.catalog.replace(old, entry)
+            try:
+                made = self._catalogued(entry, strategy, old, held, fits, run)
+            except BaseException:
+                self._log(run)  # the views below were refreshed all the same
+                raise
             point("create.catalogued")
             run.reports.append(made)
             run.pinned[entry.name] = self.pinned(entry.name, made.version)
@@ -202,6 +204,30 @@ class Refresher:
                 return Report(tuple(run.reports), _since(started), None)
         finally:
             run.release()
+
+    def _catalogued(
+        self,
+        entry: ViewEntry,
+        strategy: Strategy,
+        old: ViewEntry | None,
+        held: Lease,
+        fits: Callable[[Mapping[str, SourceVersion]], bool],
+        run: Refresh,
+    ) -> ViewReport:
+        """Write a new view and put it into the catalog, if what it was made from is there yet."""
+        vector = {name: run.pinned[name] for name in entry.sources}
+        if not fits(vector):
+            raise Overtaken
+        with spark_failures(entry.name):
+            made = create(self.parts, entry, strategy, vector, run)
+        check()
+        held.check()
+        run.check_pinned(vector)
+        if old is None:
+            self.parts.catalog.add(entry)
+        else:
+            self.parts.catalog.replace(old, entry)
+        return made
 
     def _sources_refreshed(self, entry: ViewEntry) -> Refresh:
         """What a new view reads, brought to one vector of versions."""
@@ -310,7 +336,7 @@ class Refresher:
     def _pinned_run(self, names: Iterable[str]) -> Refresh:
         """One version vector for the whole refresh, at whole transactions only."""
         after = self.parts.epochs.last_number()
-        run = Refresh({}, after)
+        run = Refresh(self.parts.sources, {}, after)
         with self.parts.transactions.whole() as held:
             unfinished = self.parts.transactions.unfinished
             for name in names:
@@ -321,6 +347,10 @@ class Refresher:
                     run.pinned[name] = self.pinned(name)
                 except (TableMissing, TableUnreadable) as missing:
                     run.missing[name] = missing
+                except (
+                    HistoryLost
+                ) as replaced:  # its newest version is gone: another table is there
+                    raise Overtaken(name) from replaced
                 point("refresh.pinning")
             if held.is_lost():  # others may have written between two of them
                 raise Overtaken
@@ -446,6 +476,7 @@ class Refresher:
         made = create(self.parts, new, strategy, vector, run, reason)
         assert run.lease is not None
         run.lease.check()
+        run.check_pinned(vector)
         self.parts.catalog.renew(entry, new)
         return made
 

@@ -271,6 +271,14 @@ class Transactions:
 
     def _write_to(self, path: str, step: Step, commit: Commit | None) -> None:
         schema = self._tables.state(path).arrow_schema
+        try:
+            self._write_rows(path, schema, step, commit)
+        except SchemaMismatch as error:
+            if self._tables.state(path).arrow_schema == schema:
+                raise
+            raise ConcurrentWrite(path=path, reason="its columns have changed") from error
+
+    def _write_rows(self, path: str, schema: pa.Schema, step: Step, commit: Commit | None) -> None:
         rows = {}
         for kind, file in step["files"].items():
             held = pq.read_table(self._folder / file)

@@ -56,7 +56,7 @@ from freshview.runtime.lease import Lease, lease, view_lease
 from freshview.runtime.named_tables import location_of, session_with
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
-from freshview.runtime.recompute_reasons import WITHOUT_STATE, reason_for_full
+from freshview.runtime.recompute_reasons import WITHOUT_STATE, is_redefined, reason_for_full
 from freshview.runtime.refresh import VIEW_LEASE_S, Refresher
 from freshview.runtime.refresh_log import RefreshLog
 from freshview.runtime.report import Report
@@ -314,7 +314,7 @@ class Warehouse:
             result = compare(entry, strategy, consumed, expected, actual, sample)
             if not repair_groups:
                 return result
-            if strategy.technique is Technique.FULL:
+            if strategy.technique is Technique.FULL or is_redefined(self.parts, entry, consumed):
                 if not result.ok:
                     self.refresh(name, full=True)
                 return replace(result, repaired=result.missing + result.extra)

@@ -81,6 +81,8 @@ class _Handle:
 
     def is_current(self) -> bool:
         """Whether the commit that it stands on is there yet, and the same one."""
+        if self.stamp is None and local_folder(self.path) is not None:
+            return False  # the file was gone by the time of its stamp, cleaned up or replaced
         return self.stamp == stamp(self.path, self.version)
 
     def has_followed(self) -> bool:
