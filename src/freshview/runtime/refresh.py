@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -189,11 +189,19 @@ class Refresher:
         started = time.perf_counter()
         run = self.uncrowded(entry.name, lambda: self._sources_refreshed(entry))
         try:
-            try:
-                made = self._catalogued(entry, strategy, old, held, fits, run)
-            except BaseException:
-                self._log(run)  # the views below were refreshed all the same
-                raise
+            with self._logged_if_it_fails(run):
+                vector = {name: run.pinned[name] for name in entry.sources}
+                if not fits(vector):
+                    raise Overtaken
+                with spark_failures(entry.name):
+                    made = create(self.parts, entry, strategy, vector, run)
+                check()
+                held.check()
+                run.check_pinned(vector)
+                if old is None:
+                    self.parts.catalog.add(entry)
+                else:
+                    self.parts.catalog.replace(old, entry)
             point("create.catalogued")
             run.reports.append(made)
             run.pinned[entry.name] = self.pinned(entry.name, made.version)
@@ -205,30 +213,6 @@ class Refresher:
         finally:
             run.release()
 
-    def _catalogued(
-        self,
-        entry: ViewEntry,
-        strategy: Strategy,
-        old: ViewEntry | None,
-        held: Lease,
-        fits: Callable[[Mapping[str, SourceVersion]], bool],
-        run: Refresh,
-    ) -> ViewReport:
-        """Write a new view and put it into the catalog, if what it was made from is there yet."""
-        vector = {name: run.pinned[name] for name in entry.sources}
-        if not fits(vector):
-            raise Overtaken
-        with spark_failures(entry.name):
-            made = create(self.parts, entry, strategy, vector, run)
-        check()
-        held.check()
-        run.check_pinned(vector)
-        if old is None:
-            self.parts.catalog.add(entry)
-        else:
-            self.parts.catalog.replace(old, entry)
-        return made
-
     def _sources_refreshed(self, entry: ViewEntry) -> Refresh:
         """What a new view reads, brought to one vector of versions."""
         below = refresh_order(self.parts.catalog, entry.sources)
@@ -236,13 +220,22 @@ class Refresher:
         for missing in run.missing.values():
             raise missing
         try:
-            for view in below:
-                self._view(view, view.policy, run)
+            with self._logged_if_it_fails(run):
+                for view in below:
+                    self._view(view, view.policy, run)
         except BaseException:
-            self._log(run)
             run.release()
             raise
         return run
+
+    @contextmanager
+    def _logged_if_it_fails(self, run: Refresh) -> Iterator[None]:
+        """Views that were refreshed stay so, whatever becomes of the one for which they were."""
+        try:
+            yield
+        except BaseException:
+            self._log(run)
+            raise
 
     def _failed(
         self, run: Refresh, failures: Mapping[str, Exception], stale: set[str]
