@@ -115,6 +115,7 @@ def test_what_spark_can_redefine_is_no_part_of_a_view(shop: fv.Warehouse) -> Non
     shop.spark.sql("CREATE FUNCTION default.plus(x BIGINT) RETURNS BIGINT RETURN x + 1")
     shop.spark.sql("CREATE FUNCTION default.one() RETURNS TABLE (x INT) RETURN SELECT 1")
     shop.spark.sql("CREATE VIEW default.two AS SELECT 2 AS x")
+    shop.spark.sql("CREATE GLOBAL TEMPORARY VIEW three AS SELECT 3 AS x")
     named = {
         "SELECT default.plus(id) AS x FROM orders": ("UNSUPPORTED_EXPRESSION", "default.plus"),
         "SELECT max(id) AS m, (SELECT max(default.plus(id)) FROM lines) AS x FROM orders": (
@@ -123,6 +124,7 @@ def test_what_spark_can_redefine_is_no_part_of_a_view(shop: fv.Warehouse) -> Non
         ),
         "SELECT id, x FROM orders CROSS JOIN one()": ("UNSUPPORTED_EXPRESSION", "default.one"),
         "SELECT id, x FROM orders CROSS JOIN default.two": ("UNREGISTERED_SOURCE", "default.two"),
+        "SELECT id, x FROM orders, global_temp.three": ("UNREGISTERED_SOURCE", "global_temp.three"),
         "WITH c AS (SELECT x FROM default.two) SELECT id FROM orders WHERE id IN (TABLE c)": (
             "UNREGISTERED_SOURCE",
             "default.two",
@@ -134,6 +136,7 @@ def test_what_spark_can_redefine_is_no_part_of_a_view(shop: fv.Warehouse) -> Non
     finally:
         for made in ("FUNCTION default.plus", "FUNCTION default.one", "VIEW default.two"):
             shop.spark.sql(f"DROP {made}")
+        shop.spark.catalog.dropGlobalTempView("three")
 
 
 WORDS_BELOW = {
@@ -142,6 +145,9 @@ WORDS_BELOW = {
     "join": "SELECT id, try_cast(d AS TIMESTAMP) AS x FROM orders CROSS JOIN (SELECT 'now' AS d)",
     "union": "SELECT id, try_cast(d AS DATE) AS x FROM (SELECT id, 'today' AS d FROM orders UNION ALL"
     " SELECT id, '2020-02-02' FROM orders)",
+    "epoch": "SELECT id, try_cast(d AS DATE) AS x, CAST('epoch' AS DATE) AS y FROM"
+    " (SELECT id, 'epoch' AS d FROM orders)",
+    "nowhere": "SELECT id, try_cast('nowhere' AS DATE) AS x FROM orders",
     "groups": "SELECT try_cast(d AS TIMESTAMP_NTZ) AS x, count(*) AS n FROM"
     " (SELECT 'to' || 'day' AS d FROM orders) GROUP BY 1",
 }

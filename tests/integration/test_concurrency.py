@@ -265,7 +265,7 @@ def test_a_commit_between_two_questions_mixes_nothing(
     found = warehouse._refresher.consumed(warehouse.catalog.view("totals"))
     assert raced
     assert found.version == other.parts.sources.latest("totals")
-    assert found.sources["r"] == warehouse._refresher.pinned("r")
+    assert found.sources["r"] == warehouse.parts.sources.pinned("r")
 
 
 def test_a_view_is_made_beside_quick_refreshers(

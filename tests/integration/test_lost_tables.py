@@ -6,6 +6,7 @@ import os
 import shutil
 from decimal import Decimal
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -22,9 +23,9 @@ from freshview.errors import (
     TableUnreadable,
     UnknownEpoch,
 )
+from freshview.runtime import check as check_module
 from freshview.runtime import lease
 from freshview.runtime import warehouse as warehouse_module
-from freshview.runtime.check import CheckResult
 from freshview.storage import native_handles
 from tests.integration.two_views import (
     assert_right,
@@ -171,22 +172,35 @@ def test_a_view_is_not_compared_with_another_table(warehouse: fv.Warehouse) -> N
     assert_right(warehouse, 7, 8)
 
 
+@pytest.mark.parametrize("step", [(warehouse_module, "compare"), (check_module, "stored_rows")])
 def test_nor_repaired_from_one_that_comes_during_the_check(
-    warehouse: fv.Warehouse, monkeypatch: pytest.MonkeyPatch
+    warehouse: fv.Warehouse,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: tuple[ModuleType, str],
 ) -> None:
-    place, compared = Path(warehouse.parts.sources.path("r")), warehouse_module.compare
+    place = Path(warehouse.parts.sources.path("r"))
+    shutil.copytree(place, tmp_path / "copy")
+    insert(warehouse, 4)
+    write_deltalake(tmp_path / "copy", some(100), mode="append")
+    warehouse.refresh()
+    module, name = step
+    done = getattr(module, name)
 
-    def then_replaced(*given: Any) -> CheckResult:
-        found = compared(*given)
-        shutil.rmtree(place)
-        write_deltalake(place, some(7, 8))
-        return found
+    def replacing(*given: Any) -> Any:
+        found = done(*given) if name == "compare" else None
+        place.rename(tmp_path / "aside")
+        (tmp_path / "copy").rename(place)
+        return found or done(*given)
 
-    monkeypatch.setattr(warehouse_module, "compare", then_replaced)
-    before = rows(warehouse, "totals")
+    monkeypatch.setattr(module, name, replacing)
     with pytest.raises(HistoryLost):
         warehouse.check("totals", repair_groups=True)
-    assert rows(warehouse, "totals") == before
+    monkeypatch.undo()
+    place.rename(tmp_path / "copy")
+    (tmp_path / "aside").rename(place)
+    assert_right(warehouse, 1, 2, 3, 4)
+    assert warehouse.check("totals", repair_groups=True).repaired == 0
 
 
 @pytest.mark.parametrize("made", [True, False])
@@ -215,6 +229,30 @@ def test_a_copy_that_stands_in_for_a_table_during_a_refresh(
     assert not made or sorted(rows(warehouse, "ids")) == [(1,), (2,), (3,), (4,)]
     for view in warehouse.catalog.views():
         assert warehouse.check(view.name).ok
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_pinned_version_that_is_cleaned_up_is_pinned_anew(
+    warehouse: fv.Warehouse, made: bool
+) -> None:
+    place = Path(warehouse.parts.sources.path("r"))
+    insert(warehouse, 4)
+
+    def clean_up() -> None:
+        write_deltalake(place, some(5), mode="append")
+        table = DeltaTable(place)
+        table.create_checkpoint()
+        for version in range(table.version()):
+            (place / "_delta_log" / f"{version:020}.json").unlink()
+
+    with happening("refresh.pinned", clean_up):
+        if made:
+            warehouse.create_view("ids", "SELECT id FROM r")
+            warehouse.refresh()
+        else:
+            assert warehouse.refresh()["totals"].reason == "HISTORY_LOST"
+    assert_right(warehouse, 1, 2, 3, 4, 5)
+    assert not made or warehouse.read("ids").count() == 5
 
 
 def test_a_table_that_is_replaced_while_it_is_opened(

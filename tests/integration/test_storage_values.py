@@ -154,6 +154,46 @@ def test_a_sum_that_overflows_is_an_error(
     assert warehouse.check("v").ok
 
 
+@pytest.mark.parametrize(
+    ("kind", "most", "mode"),
+    [
+        (pa.int64(), 2**63 - 1, INCREMENTAL),  # and around, as Spark does
+        (pa.decimal128(38, 0), Decimal("9" * 38), FULL),
+        (pa.decimal128(28, 0), Decimal("9" * 28), INCREMENTAL),
+    ],
+    ids=["bigint", "decimal 38", "decimal 28"],
+)
+def test_a_sum_that_overflows_without_ansi(
+    kind: pa.DataType, most: object, mode: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A sum of decimals is NULL then, and nothing tells what is left of it afterwards."""
+
+    def rows(key: int, value: object) -> pa.Table:
+        return pa.table({"k": [key], "v": pa.array([value], kind)})
+
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        warehouse = fv.open(tmp_path, spark)
+        warehouse.create_table("t", rows(1, most))
+        query = "SELECT sum(v) AS s, count(v) FILTER (WHERE k > 1) AS n FROM t"
+        warehouse.create_view("v", query, policy="INCREMENTAL")
+        warehouse.create_view("a", "SELECT avg(CAST(v AS DECIMAL(38))) AS a FROM t")
+        for change in (
+            fv.TableChanges(insert=rows(2, 1)),
+            fv.TableChanges(delete=[{"k": 1}], key=["k"]),
+            fv.TableChanges(insert=rows(3, most)),
+        ):
+            warehouse.apply({"t": change})
+            report = warehouse.refresh()["v"]
+            assert report.mode == mode
+            assert report.reason == ("NULL_ON_OVERFLOW" if mode == FULL else None)
+            assert warehouse.check("v").ok
+            assert warehouse.check("a").ok
+        assert (values(warehouse, "v") == {(None, 2)}) == (mode == FULL)
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+
+
 @pytest.mark.parametrize("limits", [Limits(), Limits(write_rows=0)], ids=["native", "spark"])
 def test_null_keys_in_several_columns(limits: Limits, spark: SparkSession, tmp_path: Path) -> None:
     """Unparenthesised, the native comparison of two such keys is read as something else."""

@@ -112,7 +112,7 @@ def test_a_view_over_sources_that_do_not_agree_is_found(warehouse: fv.Warehouse)
     place, view = path(warehouse, "both"), warehouse.catalog.view("both")
     storage = warehouse.parts.tables
     before = warehouse.parts.sources.latest("totals")
-    mixed = {name: warehouse._refresher.pinned(name) for name in ("r", "totals")}
+    mixed = {name: warehouse.parts.sources.pinned(name) for name in ("r", "totals")}
     assert mixed["totals"].version == before
     spark = warehouse.spark
     found = spark.read.format("delta").load(path(warehouse, "r"))

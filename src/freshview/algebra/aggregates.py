@@ -10,6 +10,9 @@ from freshview.algebra.schema import INTEGRAL_TYPES, decimal_type
 DISTRIBUTIVE = frozenset({"count", "sum", "avg"})
 """Kept from sums and counts of a delta alone; avg is algebraic, sum over count."""
 
+OR_NULL = {"sum": "sum_or_null", "avg": "avg_or_null"}
+"""Sums of decimals that are NULL when they overflow, as they do without ANSI mode."""
+
 UNDERSTOOD = DISTRIBUTIVE | {"min", "max", "single_value"}
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from freshview.algebra.aggregates import (
     DISTRIBUTIVE,
+    OR_NULL,
     AggregateCall,
     multiplies_exactly,
     sum_state_type,
@@ -120,6 +121,16 @@ def _check(call: AggregateCall) -> None:
                 aggregate_text(call),
                 "a distinct aggregate needs the count of every value, which is not kept yet",
                 "materialise SELECT DISTINCT below, and aggregate that view",
+            )
+        )
+    if call.function in OR_NULL.values():
+        raise NoRule(
+            Reason(
+                "NULL_ON_OVERFLOW",
+                aggregate_text(call),
+                f"without ANSI mode a sum of {call.arguments[0].type} that overflows is NULL, and"
+                " nothing tells what is left when values are taken away from it",
+                "set spark.sql.ansi.enabled, or cast the argument to DECIMAL with 28 digits at most",
             )
         )
     if call.function not in DISTRIBUTIVE or len(call.arguments) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field, replace
 
-from freshview.algebra.aggregates import AggregateCall
+from freshview.algebra.aggregates import OR_NULL, AggregateCall
 from freshview.algebra.expressions import Call, Column, Expression, Literal, Opaque, references
 from freshview.algebra.relations import (
     Aggregate,
@@ -15,11 +15,22 @@ from freshview.algebra.relations import (
     Relation,
     keep,
 )
-from freshview.algebra.schema import Attribute, Numbering
+from freshview.algebra.schema import Attribute, Numbering, decimal_type
 from freshview.frontend.expressions import ExpressionImport, Scope, type_name
 from freshview.frontend.scala import JavaObject, items
 
 UNDERSTOOD = {"Count": "count", "Sum": "sum", "Average": "avg", "Min": "min", "Max": "max"}
+
+
+def _is_null_on_overflow(function: JavaObject, argument: Expression) -> bool:
+    """Whether a sum can leave its type, which has ten digits more up to 38, and is NULL then."""
+    held = decimal_type(argument.type)
+    if held is None or held[0] <= 28:
+        return False
+    mode = (
+        function.evalContext().evalMode() if function.nodeName() == "Sum" else function.evalMode()
+    )
+    return str(mode.toString()) == "LEGACY"
 
 
 @dataclass(slots=True)
@@ -72,6 +83,8 @@ class Aggregation:
         name = str(function.prettyName())
         if name in UNDERSTOOD.values() and UNDERSTOOD.get(kind) != name:
             name = kind
+        elif name in OR_NULL and _is_null_on_overflow(function, arguments[0]):
+            name = OR_NULL[name]
         deterministic = function.deterministic()
         return AggregateCall(name, arguments, returned, distinct, only, deterministic, function)
 

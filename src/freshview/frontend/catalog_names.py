@@ -1,6 +1,7 @@
 """What Spark's own catalog defines, a view may not use: its views and its functions in SQL.
 
-They can be redefined there without any table changing, and no refresh could tell.
+They can be redefined there without any table changing, and no refresh could tell. Temporary views of
+the session in which a definition is analyzed are our stand-ins, and have no database in their names.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ def check_names(scala: Scala, plan: JavaObject) -> None:
     pattern = scala.singleton(CATALYST + "trees.TreePattern").SQL_SCALAR_FUNCTION()
     for node in _nodes(plan):
         kind = node.nodeName()
-        if kind == "View" and not node.isTempView():
-            raise UnregisteredSource(source=str(node.desc().identifier().unquotedString()))
+        if kind == "View" and (named := node.desc().identifier()).database().isDefined():
+            raise UnregisteredSource(source=str(named.unquotedString()))
         if kind == "SQLFunctionNode":
             raise _in_sql(node)
         for expression in items(node.expressions()):

@@ -54,8 +54,11 @@ TYPED_CHILDREN: dict[str, Callable[[JavaObject], str]] = {
 }
 """Expressions that take no placeholders for their children, and what else identifies them."""
 EPOCH = dt.date(1970, 1, 1)
-CLOCK_WORDS = ("now", "today", "tomorrow", "yesterday")
+CLOCK_WORDS = frozenset({"now", "today", "tomorrow", "yesterday"})
 """Texts that Spark reads as the current moment or day; a time zone may follow."""
+SPECIAL_WORDS = CLOCK_WORDS | {"epoch"}
+"""Texts that Spark reads as a moment or day."""
+_LETTERS = re.compile("[a-z]+")
 TRIMMED = "".join(map(chr, range(0x21))) + "\x7f"
 """What Spark cuts off such a text at both ends."""
 CLOCK_CAST = "ClockCast"
@@ -123,7 +126,7 @@ class ExpressionImport:
         if kind in PREDICATES:
             return Call(PREDICATES[kind], arguments, "boolean", source)
         returned = "void" if kind in WITHOUT_VALUE else type_name(source.dataType())
-        if kind == "Cast" and reads_the_clock(children[0], arguments[0], returned):
+        if kind == "Cast" and special_word(children[0], arguments[0], returned) in CLOCK_WORDS:
             return Opaque(f"{CLOCK_CAST}({source.sql()})", arguments, returned, True, source)
         if kind in VALUES and self._is_understood(VALUES[kind], returned, source):
             return Call(VALUES[kind], arguments, returned, source)
@@ -184,15 +187,17 @@ class ExpressionImport:
         return self._placeholders[:arity]
 
 
-def reads_the_clock(child: JavaObject, argument: Expression, target: str) -> bool:
-    """Whether a cast is that of a word like 'today', which Spark reads as the day it is.
+def special_word(child: JavaObject, argument: Expression, target: str) -> str | None:
+    """The word, such as 'today', that a cast reads as a day or a moment of its own.
 
-    It does so for constants alone, and these may be the result of functions. A constant that comes
-    from a query below is none: Spark reads such words before it puts constants in their places.
+    Spark does so for constants alone, and these may be the result of functions. A constant that
+    comes from a query below is none: Spark reads such words before it puts constants in their places.
     """
     if not target.startswith(("date", "timestamp")) or not argument.type.startswith("string"):
-        return False
-    return str(_constant(child)).strip(TRIMMED).lower().startswith(CLOCK_WORDS)
+        return None
+    written = str(_constant(child)).strip(TRIMMED).lower()
+    word = _LETTERS.match(written)
+    return word.group() if word and word.group() in SPECIAL_WORDS else None
 
 
 def _constant(source: JavaObject) -> object:

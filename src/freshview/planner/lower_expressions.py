@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.expressions import Call, Column, Expression, Literal, Opaque, walk
 from freshview.algebra.schema import decimal_type
-from freshview.frontend.expressions import reads_the_clock
+from freshview.frontend.expressions import special_word
 from freshview.frontend.scala import CATALYST, JavaObject, scala_of
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ ARITHMETIC = {"+": "Add", "-": "Subtract", "*": "Multiply"}
 AGGREGATES = {"sum": "Sum", "avg": "Average", "min": "Min", "max": "Max"}
 SUFFIXES = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 
-NO_CLOCK = "string collate UTF8_LCASE"
-"""A text of this type is never read as the current moment, and is cast like any other."""
+NOT_SPECIAL = "string collate UTF8_LCASE"
+"""A text of this type is never read as a special word, and is cast like any other."""
 
 References = Mapping[int, JavaObject]
 """The Catalyst attribute that holds each of our attributes, by our id, in the child's output."""
@@ -90,23 +90,28 @@ class ExpressionLowering:
                 return self.literal(expression)
             case Call() | Opaque():
                 arguments = [self.expression(a, columns) for a in expression.arguments]
-                if len(arguments) == 1 and self._became_a_clock(expression, arguments[0]):
-                    arguments = [self._cast(arguments[0], NO_CLOCK)]
+                if len(arguments) == 1 and self._became_special(expression, arguments[0]):
+                    arguments = [self._cast(arguments[0], NOT_SPECIAL)]
                 if expression.template is not None:
                     return self._rebound(expression.template, arguments)
                 assert isinstance(expression, Call), f"{expression} has no template"
                 return self._synthesised(expression, arguments)
 
     @staticmethod
-    def _became_a_clock(expression: Call | Opaque, argument: JavaObject) -> bool:
-        """Whether a cast of a column is now one of the constant 'today' that the column holds."""
+    def _became_special(expression: Call | Opaque, argument: JavaObject) -> bool:
+        """Whether a cast of a column is now one of the constant 'today' that the column holds.
+
+        A cast that was written so has been refused, or is of 'epoch', which always is one moment.
+        """
         (given,) = expression.arguments
         if any(isinstance(part, Column) for part in walk(given)):
             return False
-        if not reads_the_clock(argument, given, expression.type):
+        if special_word(argument, given, expression.type) is None:
             return False
         template: JavaObject = expression.template
-        return template is None or template.nodeName() == "Cast"
+        if template is None:
+            return True
+        return template.nodeName() == "Cast" and not template.child().foldable()
 
     def _rebound(self, template: JavaObject, arguments: list[JavaObject]) -> JavaObject:
         return template.withNewChildren(self._scala.seq(arguments)) if arguments else template

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's user
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from freshview.algebra.schema import quoted
+from freshview.errors import HistoryLost
 from freshview.planner.strategy import Strategy, Technique
 from freshview.runtime.catalog import ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion, definition_of
@@ -96,6 +97,15 @@ def _shown(row: Row) -> dict[str, object]:
     return values
 
 
+def check_readable(parts: Parts, consumed: Consumed) -> None:
+    """What a view was computed from has to be there yet. Raises HistoryLost."""
+    for name, source in consumed.sources.items():
+        if not parts.sources.pinned(name, source.version).is_same(source):
+            reason = "the table there is not the one the view was computed from"
+            path, version = parts.sources.path(name), source.version
+            raise HistoryLost(path=path, after=version, upto=version, reason=reason)
+
+
 def repair(
     parts: Parts,
     entry: ViewEntry,
@@ -124,6 +134,7 @@ def repair(
     deletes = picked(unknown, key).persist()
     try:
         count = upserts.count() + deletes.count()
+        check_readable(parts, consumed)
         if count:
             held.check()
             consumed = replace(consumed, definition=definition_of(entry, strategy))

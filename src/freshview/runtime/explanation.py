@@ -71,7 +71,7 @@ def explain(parts: Parts, refresher: Refresher, entry: ViewEntry) -> Explanation
     """
     strategy = parts.strategy(entry)
     consumed = refresher.consumed(entry)
-    vector = {name: refresher.pinned(name) for name in entry.sources}
+    vector = {name: parts.sources.pinned(name) for name in entry.sources}
     sources = tuple(_moved(name, consumed, vector[name].version) for name in entry.sources)
     plan: RefreshPlan | None = None
     assumed, stages = False, tuple[Stage, ...]()

@@ -191,9 +191,9 @@ class Refresher:
         try:
             with self._logged_if_it_fails(run):
                 vector = {name: run.pinned[name] for name in entry.sources}
-                if not fits(vector):
-                    raise Overtaken
-                with spark_failures(entry.name):
+                with spark_failures(entry.name), self._pinned_is_there(entry, run):
+                    if not fits(vector):
+                        raise Overtaken
                     made = create(self.parts, entry, strategy, vector, run)
                 check()
                 held.check()
@@ -204,7 +204,7 @@ class Refresher:
                     self.parts.catalog.replace(old, entry)
             point("create.catalogued")
             run.reports.append(made)
-            run.pinned[entry.name] = self.pinned(entry.name, made.version)
+            run.pinned[entry.name] = self.parts.sources.pinned(entry.name, made.version)
             try:
                 return self._recorded(run, started)
             except Overtaken:  # the view is made, and the next refresh takes it into an epoch
@@ -236,6 +236,17 @@ class Refresher:
         except BaseException:
             self._log(run)
             raise
+
+    @contextmanager
+    def _pinned_is_there(self, entry: ViewEntry, run: Refresh) -> Iterator[None]:
+        """A pinned version that was cleaned up meanwhile has a later one after it: pin anew."""
+        try:
+            yield
+        except HistoryLost as lost:
+            sources = self.parts.sources
+            if all(sources.latest(name) == run.pinned[name].version for name in entry.sources):
+                raise
+            raise Overtaken(entry.name) from lost
 
     def _failed(
         self, run: Refresh, failures: Mapping[str, Exception], stale: set[str]
@@ -337,7 +348,7 @@ class Refresher:
                     run.missing[name] = unfinished[self.parts.sources.path(name)]
                     continue
                 try:
-                    run.pinned[name] = self.pinned(name)
+                    run.pinned[name] = self.parts.sources.pinned(name)
                 except (TableMissing, TableUnreadable) as missing:
                     run.missing[name] = missing
                 except (
@@ -350,21 +361,12 @@ class Refresher:
         point("refresh.pinned")
         return run
 
-    def pinned(self, name: str, version: int | None = None) -> SourceVersion:
-        """A version of a source, the newest one unless told."""
-        if version is None:
-            version = self.parts.sources.latest(name)
-        sources = self.parts.sources
-        return SourceVersion(
-            version, sources.state(name, version).table_id, sources.identity(name, version)
-        )
-
     def is_there(self, name: str, named: SourceVersion) -> bool:
         """Whether a version that was recorded is one of the table or view that has the name now."""
-        newest = self.pinned(name)
+        newest = self.parts.sources.pinned(name)
         if newest.table_id != named.table_id or newest.version < named.version:
             return False
-        return self.pinned(name, named.version).is_same(named)
+        return self.parts.sources.pinned(name, named.version).is_same(named)
 
     def _view(self, entry: ViewEntry, policy: Policy, run: Refresh) -> None:
         parts = self.parts
@@ -376,12 +378,12 @@ class Refresher:
                 try:
                     report = self._unchanged(entry, policy, run)
                     if report is None:
-                        with spark_failures(entry.name):
+                        with spark_failures(entry.name), self._pinned_is_there(entry, run):
                             report = self._changed(entry, policy, run)
                 except (StaleCommit, ConcurrentWrite) as raced:
                     raise Overtaken from raced
         run.reports.append(report)
-        run.pinned[entry.name] = self.pinned(entry.name, report.version)
+        run.pinned[entry.name] = self.parts.sources.pinned(entry.name, report.version)
         point("refresh.between_views")
 
     def _unchanged(self, entry: ViewEntry, policy: Policy, run: Refresh) -> ViewReport | None:

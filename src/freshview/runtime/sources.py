@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's user
 
 from freshview.algebra.schema import EXTENT_COUNT_NAME, quoted
 from freshview.runtime.catalog import Catalog, ViewEntry
+from freshview.runtime.commit import SourceVersion
 from freshview.storage.choose import Tables
 from freshview.storage.interface import COUNT, Rows, TableState
 
@@ -40,6 +41,13 @@ class Sources:
     def identity(self, name: str, version: int) -> str:
         """What tells the commit of a version from another one with its number."""
         return self.tables.identity(self.path(name), version)
+
+    def pinned(self, name: str, version: int | None = None) -> SourceVersion:
+        """A version of a source, the newest one unless told."""
+        if version is None:
+            version = self.latest(name)
+        table = self.state(name, version).table_id
+        return SourceVersion(version, table, self.identity(name, version))
 
     def changes(self, name: str, after: int, upto: int, columns: Sequence[str]) -> Rows:
         """The source's delta in these columns, with signed counts."""

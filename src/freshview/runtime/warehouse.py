@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from freshview.errors import (
     Busy,
     DefinitionChanged,
-    HistoryLost,
     InvalidChanges,
     InvalidPath,
     NoCommonEpoch,
@@ -37,8 +36,7 @@ from freshview.runtime.catalog import (
     check_name,
     new_place,
 )
-from freshview.runtime.check import CheckResult, compare, repair
-from freshview.runtime.commit import Consumed
+from freshview.runtime.check import CheckResult, check_readable, compare, repair
 from freshview.runtime.definitions import (
     Definitions,
     ViewFunction,
@@ -305,7 +303,7 @@ class Warehouse:
         self.catalog.load()
         entry = self.catalog.view(name)
         consumed = self._refresher.consumed(entry)
-        self._check_readable(consumed)
+        check_readable(self.parts, consumed)
         strategy = self.parts.strategy(entry, consumed.sources)
         versions = {n: s.version for n, s in consumed.sources.items()}
         with progress(f"checking {name}"):
@@ -320,7 +318,7 @@ class Warehouse:
                 return replace(result, repaired=result.missing + result.extra)
             with self._held(name) as held:
                 now = self._refresher.consumed(entry)
-                self._check_readable(now)
+                check_readable(self.parts, now)
                 strategy = self.parts.strategy(entry, now.sources)
                 count = repair(self.parts, entry, strategy, now, held)
             return replace(result, repaired=count)
@@ -403,14 +401,6 @@ class Warehouse:
         """The lease of a view, as long as its creation or refresh may take."""
         return lease(view_lease(self.root, view), wait_s=VIEW_LEASE_S)
 
-    def _check_readable(self, consumed: Consumed) -> None:
-        """What a view was computed from has to be there yet. Raises HistoryLost."""
-        for name, source in consumed.sources.items():
-            if not self._refresher.pinned(name, source.version).is_same(source):
-                reason = "the table there is not the one the view was computed from"
-                path, version = self.parts.sources.path(name), source.version
-                raise HistoryLost(path=path, after=version, upto=version, reason=reason)
-
     def _check_same(self, entry: ViewEntry, function: ViewFunction) -> None:
         """A function that defines a view again. Raises DefinitionChanged if it is another view."""
         strategy = self._definitions.from_function_again(entry, function, self)
@@ -431,7 +421,7 @@ class Warehouse:
         """Whether nothing but another function explains that a strategy is not the view's."""
         try:
             consumed = self._refresher.consumed(entry)
-            now = {name: self._refresher.pinned(name) for name in entry.sources}
+            now = {name: self.parts.sources.pinned(name) for name in entry.sources}
         except WITHOUT_STATE:
             return False  # the next refresh computes the view anew
         reason = reason_for_full(self.parts, entry, Policy.AUTO, strategy, consumed, now)
