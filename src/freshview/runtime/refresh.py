@@ -80,10 +80,10 @@ class Refresh:
         self.check_pinned(sources)
         return consumed.next(entry, sources, mode, self.lease.fence)
 
-    def check_pinned(self, sources: Mapping[str, SourceVersion]) -> None:
+    def check_pinned(self, vector: Mapping[str, SourceVersion]) -> None:
         """Raises Overtaken if a table was put in the place of one that was pinned."""
-        for name, source in sources.items():
-            if self.sources.identity(name, source.version) != source.commit:
+        for name, pinned in vector.items():
+            if self.sources.identity(name, pinned.version) != pinned.commit:
                 raise Overtaken(name)
 
     def release(self) -> None:
@@ -351,10 +351,8 @@ class Refresher:
                     run.pinned[name] = self.parts.sources.pinned(name)
                 except (TableMissing, TableUnreadable) as missing:
                     run.missing[name] = missing
-                except (
-                    HistoryLost
-                ) as replaced:  # its newest version is gone: another table is there
-                    raise Overtaken(name) from replaced
+                except HistoryLost as gone:  # the version just seen: another table is there now
+                    raise Overtaken(name) from gone
                 point("refresh.pinning")
             if held.is_lost():  # others may have written between two of them
                 raise Overtaken
