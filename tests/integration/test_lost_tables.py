@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
@@ -172,6 +173,26 @@ def test_a_view_is_not_compared_with_another_table(warehouse: fv.Warehouse) -> N
     assert_right(warehouse, 7, 8)
 
 
+def stand_in(
+    warehouse: fv.Warehouse, folder: Path
+) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Put a copy with the table's id and versions, and other rows, in its place; and put that back."""
+    place, copy, aside = Path(warehouse.parts.sources.path("r")), folder / "copy", folder / "aside"
+    shutil.copytree(place, copy)
+    insert(warehouse, 4)
+    write_deltalake(copy, some(100), mode="append")
+
+    def swap() -> None:
+        place.rename(aside)
+        copy.rename(place)
+
+    def put_back() -> None:
+        place.rename(copy)
+        aside.rename(place)
+
+    return swap, put_back
+
+
 @pytest.mark.parametrize("step", [(warehouse_module, "compare"), (check_module, "stored_rows")])
 def test_nor_repaired_from_one_that_comes_during_the_check(
     warehouse: fv.Warehouse,
@@ -179,26 +200,21 @@ def test_nor_repaired_from_one_that_comes_during_the_check(
     monkeypatch: pytest.MonkeyPatch,
     step: tuple[ModuleType, str],
 ) -> None:
-    place = Path(warehouse.parts.sources.path("r"))
-    shutil.copytree(place, tmp_path / "copy")
-    insert(warehouse, 4)
-    write_deltalake(tmp_path / "copy", some(100), mode="append")
+    swap, put_back = stand_in(warehouse, tmp_path)
     warehouse.refresh()
     module, name = step
     done = getattr(module, name)
 
     def replacing(*given: Any) -> Any:
         found = done(*given) if name == "compare" else None
-        place.rename(tmp_path / "aside")
-        (tmp_path / "copy").rename(place)
+        swap()
         return found or done(*given)
 
     monkeypatch.setattr(module, name, replacing)
     with pytest.raises(HistoryLost):
         warehouse.check("totals", repair_groups=True)
     monkeypatch.undo()
-    place.rename(tmp_path / "copy")
-    (tmp_path / "aside").rename(place)
+    put_back()
     assert_right(warehouse, 1, 2, 3, 4)
     assert warehouse.check("totals", repair_groups=True).repaired == 0
 
@@ -207,23 +223,13 @@ def test_nor_repaired_from_one_that_comes_during_the_check(
 def test_a_copy_that_stands_in_for_a_table_during_a_refresh(
     warehouse: fv.Warehouse, tmp_path: Path, made: bool
 ) -> None:
-    """It has the table's id and versions, and other rows. Afterwards the table is put back."""
-    place = Path(warehouse.parts.sources.path("r"))
-    shutil.copytree(place, tmp_path / "copy")
-    insert(warehouse, 4)
-    write_deltalake(tmp_path / "copy", some(100), mode="append")
-
-    def swap() -> None:
-        place.rename(tmp_path / "aside")
-        (tmp_path / "copy").rename(place)
-
+    swap, put_back = stand_in(warehouse, tmp_path)
     with happening("refresh.pinned", swap):
         if made:
             warehouse.create_view("ids", "SELECT id FROM r")
         else:
             warehouse.refresh()
-    place.rename(tmp_path / "copy")
-    (tmp_path / "aside").rename(place)
+    put_back()
     assert warehouse.refresh()["ids" if made else "totals"].reason == "SOURCE_REPLACED"
     assert_right(warehouse, 1, 2, 3, 4)
     assert not made or sorted(rows(warehouse, "ids")) == [(1,), (2,), (3,), (4,)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from freshview.errors import UnregisteredSource, UnsupportedExpression
-from freshview.frontend.scala import CATALYST, JavaObject, Scala, items
+from freshview.frontend.scala import CATALYST, JavaObject, Scala, found_in, items
 
 
 def check_names(scala: Scala, plan: JavaObject) -> None:
@@ -22,7 +22,7 @@ def check_names(scala: Scala, plan: JavaObject) -> None:
         if kind == "SQLFunctionNode":
             raise _in_sql(node)
         for expression in items(node.expressions()):
-            for function in _functions(expression, pattern):
+            for function in found_in(expression, pattern, {"SQLScalarFunction"}):
                 raise _in_sql(function)
 
 
@@ -36,13 +36,3 @@ def _nodes(plan: JavaObject) -> Iterator[JavaObject]:
     yield plan
     for child in items(plan.children()):
         yield from _nodes(child)
-
-
-def _functions(expression: JavaObject, pattern: JavaObject) -> Iterator[JavaObject]:
-    """The SQL functions in an expression; parts without any are not entered."""
-    if not expression.containsPattern(pattern):
-        return
-    if expression.nodeName() == "SQLScalarFunction":
-        yield expression
-    for child in items(expression.children()):
-        yield from _functions(child, pattern)

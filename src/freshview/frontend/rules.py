@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from freshview.frontend.catalog_names import check_names
-from freshview.frontend.scala import CATALYST, JavaObject, Scala, items
+from freshview.frontend.scala import CATALYST, JavaObject, Scala, found_in, items
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +105,9 @@ def _collect_subqueries(node: JavaObject, pattern: JavaObject, found: list[JavaO
     if not node.containsPattern(pattern):
         return
     for expression in items(node.expressions()):
-        _collect_in_expression(expression, pattern, found)
+        found.extend(found_in(expression, pattern, _SUBQUERIES))
     for child in items(node.children()):
         _collect_subqueries(child, pattern, found)
-
-
-def _collect_in_expression(node: JavaObject, pattern: JavaObject, found: list[JavaObject]) -> None:
-    if not node.containsPattern(pattern):
-        return
-    if node.nodeName() in _SUBQUERIES:
-        found.append(node)
-    for child in items(node.children()):
-        _collect_in_expression(child, pattern, found)
 
 
 _SUBQUERIES = frozenset({"ScalarSubquery", "ListQuery", "Exists", "LateralSubquery"})

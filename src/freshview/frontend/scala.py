@@ -7,7 +7,7 @@ once per JVM and kept here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -85,6 +85,16 @@ class Scala:
 def items(seq: JavaObject) -> list[JavaObject]:
     """The elements of a Scala sequence."""
     return [seq.apply(position) for position in range(seq.size())]
+
+
+def found_in(expression: JavaObject, pattern: JavaObject, kinds: Set[str]) -> Iterator[JavaObject]:
+    """The expressions of some kinds in an expression; parts without their pattern are not entered."""
+    if not expression.containsPattern(pattern):
+        return
+    if expression.nodeName() in kinds:
+        yield expression
+    for child in items(expression.children()):
+        yield from found_in(child, pattern, kinds)
 
 
 _known: WeakKeyDictionary[Any, Scala] = WeakKeyDictionary()
