@@ -21,6 +21,7 @@ from freshview.runtime.warehouse import Warehouse, open_warehouse
 from freshview.storage.choose import Limits as StorageLimits
 from freshview.storage.native import NativeStorage
 from tests.integration.random_views import (
+    EVERY_OPERATOR,
     FALLBACKS,
     KEYS,
     SCHEMAS,
@@ -119,6 +120,30 @@ def test_random_views_stay_equal_to_their_recompute(
     native.refresh()
     by_spark.refresh()
     verify(native, by_spark, names)
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_views_of_every_operator_stay_equal_to_their_recompute(
+    seed: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Each view by the native library in one test and by Spark in the other."""
+    dice = random.Random(seed)
+    native, by_spark = start(tmp_path, spark, dice)
+    for place, text in enumerate(EVERY_OPERATOR):
+        warehouse = native if (place + seed) % 2 else by_spark
+        warehouse.create_view(f"v{place}", text, policy=Policy.STRICT)
+    for step in range(BATCHES + 1):
+        if step < BATCHES:
+            change(native, dice)
+        else:
+            for table in SCHEMAS:
+                native.spark.sql(f"DELETE FROM delta.`{native.root / 'tables' / table}`")
+        for warehouse in (native, by_spark):
+            reports = warehouse.refresh().views
+            assert FULL not in {report.mode for report in reports}
+            for report in reports:
+                result = warehouse.check(report.view)
+                assert result.ok, (warehouse.catalog.view(report.view).sql, result)
 
 
 def test_views_without_a_rule_are_recomputed_in_the_open(

@@ -16,16 +16,30 @@ from hypothesis import strategies as st
 
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.evaluate import Bag, Table
-from freshview.algebra.expressions import Call, Column, Expression, cast, integer
+from freshview.algebra.expressions import (
+    Call,
+    Column,
+    Expression,
+    cast,
+    conjunction,
+    equal,
+    integer,
+    same,
+)
 from freshview.algebra.relations import (
     Aggregate,
     AggregateOutput,
+    Difference,
+    Intersection,
     Join,
+    MarkJoin,
+    OuterJoin,
     Output,
     Project,
     Relation,
     Scan,
     Select,
+    Semijoin,
     Union,
     keep,
 )
@@ -100,6 +114,8 @@ class Builder:
 
     dice: Dice
     new: Numbering
+    everything: bool = False
+    """Whether operands are of any operator, or of σ, Π, ⋈, × and ⊎ only."""
 
     def scan(self, table: str | None = None) -> Relation:
         name = table or self.dice.choice(sorted(TABLES))
@@ -154,28 +170,101 @@ class Builder:
         return Join(left, right)
 
     def union(self, depth: int) -> Relation:
-        first, second = self.relation(depth - 1), self.relation(depth - 1)
-        width = min(len(first.attributes), len(second.attributes))
-        operands = tuple(
-            Project(operand, tuple(keep(a) for a in operand.attributes[:width]))
-            for operand in (first, second)
-        )
+        operands = self._alike(depth)
+        width = len(operands[0].attributes)
         attributes = tuple(self.new.attribute(f"u{place}", "bigint") for place in range(width))
         return Union(operands, attributes)
 
+    def _alike(self, depth: int) -> tuple[Relation, Relation]:
+        """Two relations of the same width."""
+        first, second = self.relation(depth - 1), self.relation(depth - 1)
+        width = min(len(first.attributes), len(second.attributes), self.dice.randint(1, 3))
+        left, right = (
+            Project(operand, tuple(keep(a) for a in self.dice.sample(operand.attributes, width)))
+            for operand in (first, second)
+        )
+        return left, right
+
+    def intersection(self, depth: int, all: bool | None = None) -> Relation:
+        return Intersection(*self._alike(depth), self._either(all))
+
+    def difference(self, depth: int, all: bool | None = None) -> Relation:
+        return Difference(*self._alike(depth), self._either(all))
+
+    def _either(self, given: bool | None) -> bool:
+        return self.dice.random() < 0.5 if given is None else given
+
+    def condition(self, left: Relation, right: Relation) -> Expression | None:
+        """An equality, more than one, an equality and a predicate, a predicate alone, or none."""
+        parts: list[Expression] = []
+        kind = self.dice.randrange(10)
+        for _ in range(1 if kind < 7 else 2 if kind < 8 else 0):
+            sides = (
+                Column(self.dice.choice(left.attributes)),
+                Column(self.dice.choice(right.attributes)),
+            )
+            parts.append(self.dice.choice([equal, same])(*sides))
+        if kind in (5, 6, 8):
+            parts.append(self.predicate(left.attributes + right.attributes))
+        return conjunction(tuple(parts))
+
+    def outer_join(self, depth: int, kind: str | None = None) -> Relation:
+        left, right = self.relation(depth - 1), self.relation(depth - 1)
+        kept = kind or self.dice.choice(["left", "right", "full"])
+        on = self.condition(left, right)
+        return OuterJoin(left, right, on, kept != "right", kept != "left")
+
+    def semijoin(self, depth: int, anti: bool | None = None) -> Relation:
+        left, right = self.relation(depth - 1), self.relation(depth - 1)
+        return Semijoin(left, right, self.condition(left, right), self._either(anti))
+
+    def mark_join(self, depth: int) -> Relation:
+        left, right = self.relation(depth - 1), self.relation(depth - 1)
+        mark = self.new.attribute("m", "boolean", nullable=False)
+        marked = MarkJoin(left, right, self.condition(left, right), mark)
+        number = Call("if", (Column(mark), integer(1), integer(0)), "bigint")
+        shown = Output(self.new.attribute("marked", "bigint"), number)
+        return Project(marked, (*(keep(a) for a in left.attributes), shown))
+
+    def distinct(self, depth: int) -> Relation:
+        child = self.relation(depth - 1)
+        width = self.dice.randint(1, min(3, len(child.attributes)))
+        return Aggregate(child, tuple(self.dice.sample(child.attributes, width)), ())
+
+    def grouped(self, depth: int) -> Relation:
+        """An aggregate whose results are numbers, so that it can be below anything."""
+        child = self.relation(depth - 1)
+        group = self._group(child, 0)
+        calls = [
+            self.whole_call(child.attributes, place) for place in range(self.dice.randint(1, 2))
+        ]
+        return Aggregate(child, group, tuple(calls))
+
+    def whole_call(self, attributes: tuple[Attribute, ...], place: int) -> AggregateOutput:
+        function = self.dice.choice(["count", "sum", "min", "max"])
+        argument = Column(self.dice.choice(attributes))
+        distinct = self.dice.random() < 0.2
+        filtered = self.predicate(attributes) if self.dice.random() < 0.2 else None
+        call = AggregateCall(function, (argument,), "bigint", distinct, filtered)
+        return AggregateOutput(self.new.attribute(f"f{place}", "bigint"), call)
+
     def relation(self, depth: int) -> Relation:
-        """Any relation over σ, Π, ⋈, × and ⊎."""
+        """Any relation over σ, Π, ⋈, × and ⊎, or over every operator that has a delta rule."""
         if depth <= 0:
             return self.scan()
-        make = self.dice.choice(
-            [self.select, self.project, self.join, self.union, lambda _: self.scan()]
-        )
-        return make(depth)
+        linear = [self.select, self.project, self.join, self.union, lambda _: self.scan()]
+        others = [
+            self.outer_join, self.semijoin, self.mark_join, self.intersection, self.difference,
+            self.distinct, self.grouped,
+        ]  # fmt: skip
+        return self.dice.choice([*linear, *others] if self.everything else linear)(depth)
+
+    def _group(self, child: Relation, least: int) -> tuple[Attribute, ...]:
+        most = min(2, len(child.attributes))
+        return tuple(self.dice.sample(child.attributes, self.dice.randint(least, most)))
 
     def aggregate(self, child: Relation) -> Aggregate:
-        group = tuple(
-            self.dice.sample(child.attributes, self.dice.randint(0, min(2, len(child.attributes))))
-        )
+        group = self._group(child, 0)
         count = self.dice.randint(0 if group else 1, 3)
         outputs = [AggregateOutput(*self.call(child.attributes, place)) for place in range(count)]
         return Aggregate(child, group, tuple(outputs))
@@ -183,7 +272,10 @@ class Builder:
     def call(
         self, attributes: tuple[Attribute, ...], place: int
     ) -> tuple[Attribute, AggregateCall]:
-        function = self.dice.choice(["count", "count *", "sum", "avg"])
+        functions = ["count", "count *", "sum", "avg"]
+        if self.everything:
+            functions += ["min", "max", "min", "max"]
+        function = self.dice.choice(functions)
         filtered = self.predicate(attributes) if self.dice.random() < 0.5 else None
         type = "double" if function == "avg" else "bigint"
         attribute = self.new.attribute(f"f{place}", type)
@@ -192,15 +284,16 @@ class Builder:
         argument: Expression = Column(self.dice.choice(attributes))
         if function == "avg":  # the average of BIGINT has no rule
             argument = cast(argument, "int")
-        return attribute, AggregateCall(function, (argument,), type, filter=filtered)
+        distinct = self.everything and self.dice.random() < 0.1
+        return attribute, AggregateCall(function, (argument,), type, distinct, filtered)
 
 
 Shape = Callable[[Builder], Relation]
 
 
-def views(shape: Shape) -> Callable[[Dice], Relation]:
+def views(shape: Shape, everything: bool = False) -> Callable[[Dice], Relation]:
     """A view of a shape, with attribute ids counted from 1."""
-    return lambda dice: shape(Builder(dice, Numbering(0)))
+    return lambda dice: shape(Builder(dice, Numbering(0), everything))
 
 
 def _self_join(b: Builder) -> Relation:
@@ -221,3 +314,20 @@ SHAPES: dict[str, Shape] = {
     "union": lambda b: b.union(1),
     "nested": lambda b: b.relation(3),
 }
+
+OPERATORS: dict[str, Shape] = {
+    "left_outer_join": lambda b: b.outer_join(1, "left"),
+    "right_outer_join": lambda b: b.outer_join(1, "right"),
+    "full_outer_join": lambda b: b.outer_join(1, "full"),
+    "semijoin": lambda b: b.semijoin(1, anti=False),
+    "antijoin": lambda b: b.semijoin(1, anti=True),
+    "mark_join": lambda b: b.mark_join(1),
+    "set_intersection": lambda b: b.intersection(1, all=False),
+    "bag_intersection": lambda b: b.intersection(1, all=True),
+    "set_difference": lambda b: b.difference(1, all=False),
+    "bag_difference": lambda b: b.difference(1, all=True),
+    "distinct": lambda b: b.distinct(1),
+    "aggregate": lambda b: b.grouped(1),
+    "nested": lambda b: b.relation(3),
+}
+"""Shapes with operators beyond σ, Π, ⋈, × and ⊎; to be built with ``everything``."""

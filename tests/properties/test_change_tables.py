@@ -11,8 +11,9 @@ from freshview.algebra.relations import Aggregate, Output, Relation
 from freshview.algebra.schema import Numbering
 from freshview.algebra.traverse import numbering
 from freshview.change_table.aggregate import change_table, stored_states
-from freshview.change_table.refresh_operator import GroupLayout, refresh
+from freshview.change_table.refresh_operator import GroupLayout, refresh, stored_groups
 from freshview.change_table.states import aggregate_states
+from freshview.delta.derivation import Derivation
 from freshview.delta.derive import derive
 from freshview.delta.states import post, pre
 from freshview.delta.transaction import Transaction
@@ -34,23 +35,26 @@ def layout_of(view: Aggregate) -> GroupLayout:
 def groups(view: Relation, layout: GroupLayout, database: Database) -> Bag:
     """The stored rows of the view, computed from scratch."""
     assert isinstance(view, Aggregate)
-    return evaluate(layout.rows(stored_states(view, layout.states)), database)
+    states = stored_states(view, layout.states, Numbering(5000))
+    return evaluate(layout.rows(states), database)
 
 
 def refreshed(view: Aggregate, layout: GroupLayout, stored: Bag, database: Database) -> Bag:
     """The stored rows after setting what the refresh operator gave, by key."""
-    delta = derive(view.child, database.deltas)
+    new = Numbering(5000)
+    delta = derive(view.child, Derivation(view.child, database.deltas, new=new))
     if delta is None:
         return stored
-    touched = refresh(change_table(view, delta, layout.states), layout, "stored")
-    columns = tuple(a.name for a in touched.stored.attributes)
+    leaf = stored_groups(layout, "stored", new)
+    change = change_table(view, delta.relation, layout.states, new)
+    columns = tuple(a.name for a in leaf.leaf.attributes)
     held = Database(
         database.post, {**database.pre, "stored": Table(columns, stored)}, database.deltas
     )
     width, keys = len(columns), len(layout.key)
     rows = {row[:keys]: row for row in stored}
     visible = slice(keys, keys + len(layout.visible))
-    for row in evaluate(touched.relation, held):
+    for row in evaluate(refresh(change, layout, leaf, new), held):
         new, (keep, was), old = row[:width], row[width : width + 2], row[width + 2 :]
         before = rows.pop(new[:keys], None)
         assert was is (before is not None)
@@ -108,10 +112,13 @@ def test_sums_by_repeated_rows_equal_sums_by_product(data: Dice) -> None:
     database = transaction.database(state)
     results = []
     for node in (view, wide):
-        kept = aggregate_states(node, numbering(node))
-        delta = derive(node.child, transaction.deltas)
+        new = numbering(node)
+        kept = aggregate_states(node, new)
+        delta = derive(node.child, Derivation(node.child, transaction.deltas, new=new))
         results.append(
-            None if delta is None else evaluate(change_table(node, delta, kept), database)
+            None
+            if delta is None
+            else evaluate(change_table(node, delta.relation, kept, new), database)
         )
     assert results[0] == results[1]
 

@@ -8,15 +8,25 @@ import pytest
 from hypothesis import given, settings
 
 from freshview.algebra.evaluate import Database, Table, evaluate
-from freshview.algebra.relations import Changes, Join, Relation, Scan, State
+from freshview.algebra.relations import Changes, Join, Relation, Scan, State, Union
 from freshview.algebra.schema import EXTENT_COUNT_NAME, Numbering
-from freshview.counting.canonical import canonical
+from freshview.counting.canonical import canonical, is_spju, normal
 from freshview.counting.extent import count_table, extent
 from freshview.counting.refresh import count_refresh, touched_extent
+from freshview.delta.derivation import Derivation
 from freshview.delta.derive import derive
 from freshview.delta.states import consolidate, post, pre
 from freshview.delta.transaction import Transaction, minimal
-from tests.properties.generators import SHAPES, Dice, dice, retraction, states, transactions, views
+from tests.properties.generators import (
+    OPERATORS,
+    SHAPES,
+    Dice,
+    dice,
+    retraction,
+    states,
+    transactions,
+    views,
+)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -26,27 +36,48 @@ def test_canonical_form_is_equivalent(shape: str, data: Dice) -> None:
     """Lemma 3.1, with unions pulled to the top (3.3.1)."""
     view = data.draw(views(SHAPES[shape]))
     database = Database(data.draw(states))
-    forms = canonical(view)
-    assert forms is not None
     total: Counter = Counter()
-    for form in forms:
+    assert is_spju(view)
+    for form in canonical(view):
         assert all(isinstance(relation, Scan) for relation in form.relations)
         total.update(evaluate(form.relation(), database))
+        assert evaluate(form.joined(), database) == evaluate(form.relation(), database)
     assert total == evaluate(view, database)
 
 
+@pytest.mark.parametrize("shape", OPERATORS)
+@settings(max_examples=200)
+@given(data=dice)
+def test_canonical_form_goes_around_other_operators(shape: str, data: Dice) -> None:
+    view = data.draw(views(OPERATORS[shape], everything=True))
+    database = Database(data.draw(states))
+    assert evaluate(normal(view), database) == evaluate(view, database)
+
+
+def test_a_join_of_many_unions_stays_a_join() -> None:
+    """Ten times ten forms would be a hundred joins; the unions are operands instead."""
+    new = Numbering(0)
+
+    def union() -> Union:
+        parts = tuple(Scan("s", (new.attribute("b", "bigint"),)) for _ in range(10))
+        return Union(parts, (new.attribute("u", "bigint"),))
+
+    (form,) = canonical(Join(union(), union()))
+    assert len(form.relations) == 2
+
+
 def check_count_refresh(view: Relation, state: dict[str, Table], transaction: Transaction) -> None:
-    forms = canonical(view)
-    assert forms is not None
-    table = count_table(forms, view.attributes, transaction.deltas)
+    formed = normal(view)
+    table = count_table(formed, Derivation(formed, transaction.deltas))
     database = transaction.database(state)
     before, after = evaluate(extent(pre(view)), database), evaluate(extent(post(view)), database)
     if table is None:
         assert before == after
         return
-    delta = derive(view, transaction.deltas)
+    delta = derive(view, Derivation(view, transaction.deltas))
     assert delta is not None
-    assert evaluate(table, database) == evaluate(consolidate(delta), database), "agreement"
+    nested = evaluate(consolidate(delta.relation), database)
+    assert evaluate(table, database) == nested, "agreement"
     assert evaluate(count_refresh(table, extent(pre(view))), database) == after, "Theorem 3.7"
     check_touched(view, table, database)
 
@@ -54,7 +85,7 @@ def check_count_refresh(view: Relation, state: dict[str, Table], transaction: Tr
 def check_touched(view: Relation, table: Relation, database: Database) -> None:
     """Setting the touched rows by key gives the refreshed extent."""
     before, after = evaluate(extent(pre(view)), database), evaluate(extent(post(view)), database)
-    touched = touched_extent(table, "stored")
+    touched = touched_extent(table, "stored", Numbering(5000))
     assert touched.stored.state is State.PRE
     columns = tuple(a.name for a in touched.stored.attributes)
     assert columns[-1] == EXTENT_COUNT_NAME
@@ -122,8 +153,6 @@ def test_published_form_counts_two_insertions_twice() -> None:
     ]
     assert sum(sum(term.values()) for term in terms) == 2
     assert evaluate(Join(*after), database) == Counter({(1, 1): 1})
-    forms = canonical(view)
-    assert forms is not None
-    table = count_table(forms, view.attributes, ("x", "y"))
+    table = count_table(view, Derivation(view, ("x", "y")))
     assert table is not None
     assert evaluate(table, transaction.database(empty)) == Counter({(1, 1, 1): 1})

@@ -9,11 +9,13 @@ from hypothesis import given, settings
 
 from freshview.algebra.evaluate import Bag, Table, evaluate
 from freshview.algebra.relations import Join, Relation
-from freshview.algebra.traverse import tables
+from freshview.algebra.traverse import scans, tables
+from freshview.delta.derivation import Derivation, Kind
 from freshview.delta.derive import derive
 from freshview.delta.states import consolidate, inverse, post, pre
 from freshview.delta.transaction import Delta, Transaction, from_signed, minimal
 from tests.properties.generators import (
+    OPERATORS,
     SHAPES,
     Dice,
     dice,
@@ -23,6 +25,7 @@ from tests.properties.generators import (
     transactions,
     views,
 )
+from tests.properties.stepwise import stepwise, with_temporaries
 
 CASES = 500
 
@@ -43,36 +46,83 @@ def plus(bag: Bag, counts: Bag) -> Bag:
     return +total
 
 
+def kinds(transaction: Transaction) -> dict[str, Kind]:
+    """What an observer of the deltas knows of each table."""
+    return {
+        name: Kind.ANY if delta.deleted else Kind.INSERTIONS
+        for name, delta in transaction.deltas.items()
+    }
+
+
 def check_step(view: Relation, state: dict[str, Table], transaction: Transaction) -> None:
     database = transaction.database(state)
-    delta = derive(view, transaction.deltas)
     before, after = evaluate(pre(view), database), evaluate(post(view), database)
-    if delta is None:
-        assert before == after
-        assert not set(tables(view)) & set(transaction.deltas)
-        return
-    raw = evaluate(delta, database)
-    assert plus(before, signed(raw)) == after
-    net = evaluate(consolidate(delta), database)
-    assert all(copies == 1 for copies in net.values())
-    as_delta = from_signed(signed(net))
-    assert as_delta == minimal(before, after)
-    assert as_delta.is_minimal(before)
-    undone = signed(evaluate(inverse(consolidate(delta)), database))
-    assert plus(after, undone) == before
+    for known in (dict.fromkeys(transaction.deltas, Kind.ANY), kinds(transaction)):
+        derivation = Derivation(view, known)
+        delta = derive(view, derivation)
+        if delta is None:
+            assert before == after
+            assert not set(tables(view)) & set(transaction.deltas)
+            return
+        ready = with_temporaries(derivation.temporaries, database)
+        raw = evaluate(delta.relation, ready)
+        assert plus(before, signed(raw)) == after
+        net = evaluate(consolidate(delta.relation), ready)
+        assert all(copies == 1 for copies in net.values())
+        as_delta = from_signed(signed(net))
+        assert as_delta == minimal(before, after)
+        assert as_delta.is_minimal(before)
+        assert not (delta.insertions_only and as_delta.deleted)
+        undone = signed(evaluate(inverse(consolidate(delta.relation)), ready))
+        assert plus(after, undone) == before
+
+
+def check_steps(view: Relation, data: Dice) -> None:
+    """Two transactions, one that only inserts, and one that empties every table."""
+    state = data.draw(states)
+    for step in range(4):
+        transaction = retraction(state) if step == 3 else data.draw(transactions(state))
+        if step == 1:
+            grown = {n: Delta(d.inserted, Counter()) for n, d in transaction.deltas.items()}
+            transaction = Transaction(grown)
+        check_step(view, state, transaction)
+        state = transaction.apply(state)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=CASES)
 @given(data=dice)
 def test_delta_is_the_minimal_difference(shape: str, data: Dice) -> None:
-    view = data.draw(views(SHAPES[shape]))
+    check_steps(data.draw(views(SHAPES[shape])), data)
+
+
+@pytest.mark.parametrize("shape", OPERATORS)
+@settings(max_examples=CASES)
+@given(data=dice)
+def test_delta_of_every_operator_is_the_minimal_difference(shape: str, data: Dice) -> None:
+    check_steps(data.draw(views(OPERATORS[shape], everything=True)), data)
+
+
+@pytest.mark.parametrize("shape", ["nested"])
+@settings(max_examples=CASES)
+@given(data=dice)
+def test_leaf_by_leaf_gives_the_same_delta(shape: str, data: Dice) -> None:
+    """[B07] 2.3: the deltas of one occurrence after the other add up to the delta of all at once."""
+    view = data.draw(views(OPERATORS[shape], everything=True))
     state = data.draw(states)
-    for _ in range(2):
-        transaction = data.draw(transactions(state))
-        check_step(view, state, transaction)
-        state = transaction.apply(state)
-    check_step(view, state, retraction(state))
+    transaction = data.draw(transactions(state))
+    database = transaction.database(state)
+    total: Bag = Counter()
+    for leaf in scans(view):
+        derivation = Derivation(view, transaction.deltas, leaf=leaf)
+        delta = derive(view, derivation)
+        if delta is not None:
+            part = signed(stepwise(delta.relation, derivation.temporaries, database))
+            total = Counter({r: total[r] + part[r] for r in {*total, *part}})
+    net = Counter({row: count for row, count in total.items() if count})
+    assert from_signed(net) == minimal(
+        evaluate(pre(view), database), evaluate(post(view), database)
+    )
 
 
 @settings(max_examples=CASES)
@@ -99,9 +149,9 @@ def test_raw_change_feed_gives_the_same_delta(data: Dice) -> None:
     after = second.apply(middle)
     database = both.database(state)
     database = type(database)(post=after, pre=state, deltas=database.deltas)
-    delta = derive(view, names)
+    delta = derive(view, Derivation(view, names))
     if delta is not None:
-        net = signed(evaluate(consolidate(delta), database))
+        net = signed(evaluate(consolidate(delta.relation), database))
         assert plus(evaluate(pre(view), database), net) == evaluate(post(view), database)
 
 
@@ -132,11 +182,13 @@ def test_two_table_join_formulas_of_is00_agree(data: Dice) -> None:
     tables_before = {"l": Table(("a", "b"), left), "r": Table(("b", "c"), right)}
     transaction = Transaction({"l": Delta(i_l, d_l), "r": Delta(i_r, d_r)})
     database = transaction.database(tables_before)
-    delta = derive(view, ("l", "r"))
+    delta = derive(view, Derivation(view, ("l", "r")))
     assert delta is not None
     net: Counter = Counter(i_j)
     net.subtract(d_j)
-    assert signed(evaluate(delta, database)) == Counter({r: n for r, n in net.items() if n})
+    assert signed(evaluate(delta.relation, database)) == Counter(
+        {r: n for r, n in net.items() if n}
+    )
 
 
 def _binary() -> Relation:

@@ -19,6 +19,7 @@ ORDER = (
     "delta",
     "counting",
     "change_table",
+    "group_recompute",
     "filtering",
     "spatial",
     "storage",

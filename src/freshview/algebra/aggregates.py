@@ -13,7 +13,9 @@ DISTRIBUTIVE = frozenset({"count", "sum", "avg"})
 OR_NULL = {"sum": "sum_or_null", "avg": "avg_or_null"}
 """Sums of decimals that are NULL when they overflow, as they do without ANSI mode."""
 
-UNDERSTOOD = DISTRIBUTIVE | {"min", "max", "single_value"}
+SUMMED = frozenset({"sum", "avg"})
+EXTREMA = frozenset({"min", "max"})
+"""Kept from a delta alone as long as the extremum itself is not deleted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,11 @@ from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.expressions import Call, Column, Expression, Literal, Opaque
 from freshview.algebra.relations import (
     Aggregate,
-    Binary,
     Changes,
+    Conditional,
+    Difference,
+    Given,
+    Intersection,
     Join,
     Leaf,
     MarkJoin,
@@ -70,6 +73,8 @@ class Database:
     post: Mapping[str, Table]
     pre: Mapping[str, Table] = field(default_factory=dict)
     deltas: Mapping[str, Table] = field(default_factory=dict)
+    given: Mapping[str, Bag] = field(default_factory=dict)
+    """What earlier steps have computed, by the names of their temporaries."""
 
     def leaf(self, leaf: Leaf) -> Bag:
         match leaf:
@@ -81,6 +86,8 @@ class Database:
                 for row, count in self.deltas[table].project(columns).items():
                     counted[(*row, count)] += 1
                 return counted
+            case Given(name, _):
+                return self.given[name]
             case Values(_, rows):
                 return Counter(tuple(function(one, ())(()) for one in row) for row in rows)
 
@@ -88,7 +95,7 @@ class Database:
 def evaluate(relation: Relation, database: Database) -> Bag:
     """The value of a relation: its rows, each with the number of its copies."""
     match relation:
-        case Scan() | Changes() | Values():
+        case Scan() | Changes() | Given() | Values():
             return database.leaf(relation)
         case Select(child, predicate):
             holds = function(predicate, child.attributes)
@@ -110,6 +117,12 @@ def evaluate(relation: Relation, database: Database) -> Bag:
             partners = {row for row, _, _ in _pairs(relation, database)}
             rows = evaluate(left, database)
             return Counter({(*row, row in partners): count for row, count in rows.items()})
+        case Intersection(left, right, all):
+            common = evaluate(left, database) & evaluate(right, database)
+            return common if all else Counter(dict.fromkeys(common, 1))
+        case Difference(left, right, all):
+            rows, others = evaluate(left, database), evaluate(right, database)
+            return rows - others if all else Counter(row for row in rows if row not in others)
         case Aggregate():
             return _aggregate(relation, database)
         case Union(operands, _):
@@ -294,7 +307,7 @@ def _outer_join(node: OuterJoin, database: Database) -> Bag:
     return joined
 
 
-def _pairs(node: Binary, database: Database) -> Iterator[tuple[Row, Row, int]]:
+def _pairs(node: Conditional, database: Database) -> Iterator[tuple[Row, Row, int]]:
     """The pairs of rows that satisfy the join condition, each with the number of its copies."""
     holds = None
     if node.on is not None:

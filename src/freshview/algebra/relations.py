@@ -77,6 +77,17 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """Rows that an earlier step of the same refresh has computed: a shared temporary, by its name."""
+
+    name: str
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        _unique(self.attributes)
+
+
+@dataclass(frozen=True, slots=True)
 class Values:
     """A constant relation."""
 
@@ -182,6 +193,38 @@ class MarkJoin:
     @property
     def attributes(self) -> tuple[Attribute, ...]:
         return (*self.left.attributes, self.mark)
+
+
+@dataclass(frozen=True, slots=True)
+class Intersection:
+    """left ∩ right by position, nulls equal: each row once, or with ``all`` min(a, b) times."""
+
+    left: Relation
+    right: Relation
+    all: bool
+
+    def __post_init__(self) -> None:
+        _same_width(self.left, self.right)
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return self.left.attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """left − right by position, nulls equal: each row once, or with ``all`` (∸) a − b times."""
+
+    left: Relation
+    right: Relation
+    all: bool
+
+    def __post_init__(self) -> None:
+        _same_width(self.left, self.right)
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return self.left.attributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,10 +355,11 @@ class Limit:
         return self.child.attributes
 
 
-Leaf = Scan | Changes | Values
-Binary = Join | OuterJoin | Semijoin | MarkJoin
+Leaf = Scan | Changes | Given | Values
+Conditional = Join | OuterJoin | Semijoin | MarkJoin
+SetOperation = Intersection | Difference
 Unary = Select | Project | Aggregate | Repeat | Window | Expand | Generate | Sort | Limit
-Relation = Leaf | Binary | Unary | Union
+Relation = Leaf | Conditional | SetOperation | Unary | Union
 
 
 def keep(attribute: Attribute) -> Output:
@@ -326,6 +370,11 @@ def keep(attribute: Attribute) -> Output:
 def _unique(attributes: tuple[Attribute, ...]) -> None:
     if len({attribute.id for attribute in attributes}) != len(attributes):
         raise MalformedRelation(f"two attributes of one id in {[str(a) for a in attributes]}")
+
+
+def _same_width(left: Relation, right: Relation) -> None:
+    if len(left.attributes) != len(right.attributes):
+        raise MalformedRelation(f"rows of {len(left.attributes)} and {len(right.attributes)}")
 
 
 def _reads(child: Relation, expression: Expression) -> None:

@@ -9,8 +9,11 @@ from freshview.algebra.expressions import COMPARISONS, Call, Column, Expression,
 from freshview.algebra.relations import (
     Aggregate,
     Changes,
+    Difference,
     Expand,
     Generate,
+    Given,
+    Intersection,
     Join,
     Limit,
     MarkJoin,
@@ -51,6 +54,8 @@ def describe(relation: Relation) -> str:
             return f"{table}{_STATE[state]}({names(attributes)})"
         case Changes(table, columns):
             return f"Δ{table}({names(columns)})"
+        case Given(name, attributes):
+            return f"{name}({names(attributes)})"
         case Values(attributes, rows):
             return f"values({names(attributes)}) of {len(rows)}"
         case Select(_, predicate):
@@ -66,6 +71,10 @@ def describe(relation: Relation) -> str:
             return ("▷" if anti else "⋉") + _condition(on)
         case MarkJoin(_, _, on, mark):
             return f"mark {mark.name} ⋉{_condition(on)}"
+        case Intersection(_, _, all):
+            return "∩ all" if all else "∩"
+        case Difference(_, _, all):
+            return "∸" if all else "−"
         case Aggregate(_, group, aggregates):
             calls = [f"{aggregate_text(a.call)} → {a.attribute.name}" for a in aggregates]
             return "π " + ", ".join([names(group)] * bool(group) + calls)

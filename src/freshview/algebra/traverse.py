@@ -10,8 +10,11 @@ from freshview.algebra.expressions import walk as walk_expression
 from freshview.algebra.relations import (
     Aggregate,
     Changes,
+    Difference,
     Expand,
     Generate,
+    Given,
+    Intersection,
     Join,
     Limit,
     MarkJoin,
@@ -33,9 +36,9 @@ from freshview.algebra.schema import Attribute, Numbering
 
 def children(relation: Relation) -> tuple[Relation, ...]:
     match relation:
-        case Scan() | Changes() | Values():
+        case Scan() | Changes() | Given() | Values():
             return ()
-        case Join() | OuterJoin() | Semijoin() | MarkJoin():
+        case Join() | OuterJoin() | Semijoin() | MarkJoin() | Intersection() | Difference():
             return (relation.left, relation.right)
         case Union():
             return relation.children
@@ -49,9 +52,9 @@ def with_children(relation: Relation, new: tuple[Relation, ...]) -> Relation:
     if all(a is b for a, b in zip(children(relation), new, strict=True)):
         return relation
     match relation:
-        case Scan() | Changes() | Values():
+        case Scan() | Changes() | Given() | Values():
             return relation
-        case Join() | OuterJoin() | Semijoin() | MarkJoin():
+        case Join() | OuterJoin() | Semijoin() | MarkJoin() | Intersection() | Difference():
             return replace(relation, left=new[0], right=new[1])
         case Union():
             return replace(relation, children=new)
@@ -133,7 +136,7 @@ def _roots(node: Relation) -> tuple[Expression, ...]:
             return node.order
         case Values():
             return tuple(value for row in node.rows for value in row)
-        case Scan() | Changes() | Union() | Limit():
+        case Scan() | Changes() | Given() | Union() | Intersection() | Difference() | Limit():
             return ()
 
 

@@ -14,6 +14,7 @@ from freshview.algebra.expressions import (
     equal,
     integer,
     is_null,
+    null,
 )
 from freshview.algebra.relations import (
     Aggregate,
@@ -25,71 +26,93 @@ from freshview.algebra.relations import (
     Select,
     keep,
 )
-from freshview.algebra.schema import COUNT, Attribute
-from freshview.algebra.traverse import numbering
-from freshview.change_table.states import AggregateStates
+from freshview.algebra.schema import COUNT, Attribute, Numbering
+from freshview.change_table.states import AggregateStates, ArgumentState
+from freshview.delta.states import consolidate
 
 
-def stored_states(node: Aggregate, states: AggregateStates) -> Relation:
+def stored_states(node: Aggregate, states: AggregateStates, new: Numbering) -> Relation:
     """π_{G, states}(E): the states of every group, computed from scratch."""
     counted = Project(node.child, (*map(keep, node.child.attributes), Output(COUNT, integer(1))))
-    return _states(node, counted, states)
+    extrema = tuple(Output(e.value, Column(e.gained)) for _, e in states.extrema)
+    columns = (*map(keep, node.group), *map(keep, states.additive), *extrema)
+    return Project(_states(node, counted, states, new), columns)
 
 
-def change_table(node: Aggregate, delta: Relation, states: AggregateStates) -> Relation:
+def change_table(
+    node: Aggregate, delta: Relation, states: AggregateStates, new: Numbering
+) -> Relation:
     """□V = π_{G, f(A), Count=sum(_count)}(Π_{G,A,_count=1}(ΔE) ⊎ Π_{G,A=N(A),_count=−1}(∇E)).
 
-    With one signed relation δE in place of ΔE and ∇E, N(A) is n·A ([GM06] Table 3). Groups in which
-    nothing changes are left out. Reads no state: the aggregates are self-maintainable.
+    With one signed relation δE in place of ΔE and ∇E, N(A) is n·A for COUNT and SUM; for MIN and MAX,
+    N(A) is A ([GM06] Table 3), and the extremum of what was deleted is kept apart from that of what
+    was inserted. Extrema need a minimal δE: a row that came and went again is neither. Groups in
+    which nothing changes are left out. Reads no state.
     """
-    changes = _states(node, delta, states)
-    unchanged: Expression | None = conjunction(
-        tuple(equal(Column(state), _zero(state)) for state in states.attributes)
-    )
+    if states.extrema:
+        delta = consolidate(delta)
+    changes = _states(node, delta, states, new)
+    nothing: list[Expression] = [equal(Column(state), _zero(state)) for state in states.additive]
+    nothing += [is_null(Column(a)) for _, e in states.extrema for a in (e.gained, e.lost)]
+    unchanged: Expression | None = conjunction(tuple(nothing))
     assert unchanged is not None
     return Select(changes, Call("not", (unchanged,), "boolean"))
 
 
-def _states(node: Aggregate, counted: Relation, states: AggregateStates) -> Relation:
-    """The states per group of a relation with signed counts; sums over no row are zero."""
-    new = numbering(counted, node)
+def _states(
+    node: Aggregate, counted: Relation, states: AggregateStates, new: Numbering
+) -> Relation:
+    """The changes of states per group of a relation with signed counts; sums over no row are zero."""
     signed = counted
     if not all(argument.multiplies for argument in states.arguments):
         signed = _single_copies(counted)
     columns: list[Output] = [keep(attribute) for attribute in node.group]
-    totals: list[tuple[Attribute, Attribute]] = []
+    results: list[tuple[Attribute, Attribute, str]] = []
 
-    def summed(state: Attribute, addend: Expression) -> None:
+    def collected(state: Attribute, addend: Expression, function: str = "sum") -> None:
         column = new.attribute(f"{state.name}_addend", addend.type)
         columns.append(Output(column, addend))
-        totals.append((state, column))
+        results.append((state, column, function))
 
-    summed(states.rows, Column(COUNT))
+    collected(states.rows, Column(COUNT))
     for argument in states.arguments:
         missing = is_null(argument.argument)
-        summed(argument.present, either(missing, integer(0), Column(COUNT)))
+        collected(argument.present, either(missing, integer(0), Column(COUNT)))
         if argument.total is not None:
-            value = cast(argument.argument, _addend_type(argument.argument.type))
-            product = Call("*", (cast(Column(COUNT), "decimal(19,0)"), value), argument.total.type)
-            if not argument.multiplies:
-                negative = Call("<", (Column(COUNT), integer(0)), "boolean")
-                opposite = Call("-", (cast(integer(0), value.type), value), value.type)
-                product = either(negative, opposite, value)
-            summed(argument.total, product)
-    raw = {state: new.attribute(state.name, state.type) for state, _ in totals}
+            collected(argument.total, _product(argument, argument.total.type))
+        for extremum in argument.extrema:
+            came, nothing = (
+                Call("<", (integer(0), Column(COUNT)), "boolean"),
+                null(argument.argument.type),
+            )
+            collected(extremum.gained, either(came, argument.argument, nothing), extremum.function)
+            collected(extremum.lost, either(came, nothing, argument.argument), extremum.function)
+    raw = {state: new.attribute(state.name, state.type) for state, _, _ in results}
     grouped = Aggregate(
         Project(signed, tuple(columns)),
         node.group,
         tuple(
-            AggregateOutput(raw[state], AggregateCall("sum", (Column(column),), state.type))
-            for state, column in totals
+            AggregateOutput(raw[state], AggregateCall(function, (Column(column),), state.type))
+            for state, column, function in results
         ),
     )
     filled = tuple(
         Output(state, coalesce(cast(Column(raw[state]), state.type), _zero(state)))
-        for state, _ in totals
+        if function == "sum"
+        else Output(state, Column(raw[state]))
+        for state, _, function in results
     )
     return Project(grouped, (*map(keep, node.group), *filled))
+
+
+def _product(argument: ArgumentState, type: str) -> Expression:
+    """n·A, the change of a sum by a row with its signed count."""
+    value = cast(argument.argument, _addend_type(argument.argument.type))
+    if argument.multiplies:
+        return Call("*", (cast(Column(COUNT), "decimal(19,0)"), value), type)
+    negative = Call("<", (Column(COUNT), integer(0)), "boolean")
+    opposite = Call("-", (cast(integer(0), value.type), value), value.type)
+    return either(negative, opposite, value)
 
 
 def _single_copies(counted: Relation) -> Relation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from freshview.algebra.expressions import (
@@ -15,14 +16,14 @@ from freshview.algebra.expressions import (
     either,
     equal,
     integer,
+    is_null,
     null,
     same,
     substitute,
 )
 from freshview.algebra.relations import OuterJoin, Output, Project, Relation, Scan, State
-from freshview.algebra.schema import Attribute
-from freshview.algebra.traverse import numbering
-from freshview.change_table.states import AggregateStates
+from freshview.algebra.schema import Attribute, Numbering
+from freshview.change_table.states import AggregateStates, Extremum
 
 KEEP_NAME = "__keep"
 WAS_NAME = "__was"
@@ -67,53 +68,109 @@ class GroupLayout:
 
 
 @dataclass(frozen=True, slots=True)
-class RefreshedGroups:
-    """The touched rows of V ⊔ □V, ready to be set by key.
+class StoredGroups:
+    """The stored view as the refresh operator reads it: its leaf and what each column is there."""
 
-    ``relation`` yields the stored columns after the refresh; ``__keep``, false for a group that is
-    to be deleted (θ's J₂); ``__was``, true if the group was stored; and the visible columns as they
-    were stored, for the delta of V that views above it take.
+    leaf: Scan
+    before: Mapping[Attribute, Attribute]
+
+    def matches(self, layout: GroupLayout) -> Expression | None:
+        """≡_G between a change table and the stored view, null-safe."""
+        pairs = zip(layout.group, layout.key, strict=False)
+        return conjunction(
+            tuple(same(Column(group), Column(self.before[key])) for group, key in pairs)
+        )
+
+
+def stored_groups(layout: GroupLayout, table: str, new: Numbering) -> StoredGroups:
+    before = {a: new.attribute(a.name, a.type) for a in layout.columns()}
+    return StoredGroups(Scan(table, tuple(before.values()), State.PRE), before)
+
+
+@dataclass(frozen=True, slots=True)
+class LateValues:
+    """Extrema that were computed from the base for some groups, under new attributes.
+
+    ``found`` is true in each of these rows, and null where a group has none.
     """
 
     relation: Relation
-    stored: Scan
+    group: tuple[Attribute, ...]
+    found: Attribute
+    values: Mapping[Attribute, Attribute]
 
 
-def refresh(change_table: Relation, layout: GroupLayout, table: str) -> RefreshedGroups:
-    """□V ⟕_{≡G} V: each row of □V with its match in V, updated by U = ⟨(state, +), …⟩.
+def refresh(
+    change_table: Relation,
+    layout: GroupLayout,
+    stored: StoredGroups,
+    new: Numbering,
+    late: LateValues | None = None,
+) -> Relation:
+    """The touched rows of V ⊔ □V: each row of □V with its match in V, updated by U, ready to be set.
 
     J₁ is ≡_G ∧ rows+□rows ≠ 0 (update), J₂ is ≡_G ∧ rows+□rows = 0 (delete); a row of □V without a
     match is inserted. ≡_G is null-safe, and one to one because V has one row per group. Without
     group attributes J₂ never holds. A number of rows below zero would mean that the stored view is
     not the view's value; it raises. The visible values of a row that J₂ deletes are not evaluated:
-    100 / count(*) has none.
+    100 / count(*) has none. U is + for counts and sums; for MIN and MAX it is the more extreme of
+    the two values, or what the late update has found.
+
+    The result yields the stored columns after the refresh; ``__keep``, false where J₂ holds;
+    ``__was``, true if the group was stored; and the visible columns as they were stored, for the
+    delta of V that views above it take.
     """
-    new = numbering(change_table, layout.rows(change_table))
-    before = {a: new.attribute(a.name, a.type) for a in layout.columns()}
-    stored = Scan(table, tuple(before.values()), State.PRE)
-    matches: tuple[Expression, ...] = tuple(
-        same(Column(group), Column(before[key]))
-        for group, key in zip(layout.group, layout.key, strict=False)
-    )
-    joined = OuterJoin(change_table, stored, conjunction(matches), True, False)
-    updated: dict[Attribute, Expression] = {
-        state: _sum(before[state], state) for state in layout.states.attributes
-    }
-    rows = layout.states.rows
-    updated[rows] = Call("nonnegative", (updated[rows],), rows.type)
-    stays = _stays(layout, updated[rows])
+    before = stored.before
+    joined: Relation = OuterJoin(change_table, stored.leaf, stored.matches(layout), True, False)
+    if late is not None:
+        pairs = zip(layout.group, late.group, strict=True)
+        same_group = conjunction(tuple(same(Column(a), Column(b)) for a, b in pairs))
+        joined = OuterJoin(joined, late.relation, same_group, True, False)
+    states = layout.states
+    updated = {state: _sum(before[state], state) for state in states.additive}
+    updated[states.rows] = Call("nonnegative", (updated[states.rows],), states.rows.type)
+    for argument, extremum in states.extrema:
+        value = extreme(extremum, before[extremum.value])
+        if late is not None:
+            found = Call("is not null", (Column(late.found),), "boolean")
+            value = either(found, Column(late.values[extremum.value]), value)
+        none = equal(updated[argument.present], integer(0))
+        updated[extremum.value] = either(none, null(extremum.value.type), value)
+    stays = _stays(layout, updated[states.rows])
     outputs = (
         *layout.key_outputs(),
         *(_value(o, layout, updated, stays) for o in layout.visible),
-        *(Output(state, updated[state]) for state in layout.states.attributes),
+        *(Output(state, updated[state]) for state in states.attributes),
+        *marks(layout, stored, stays, _is_stored(before[states.rows]), new),
+    )
+    return Project(joined, outputs)
+
+
+def marks(
+    layout: GroupLayout,
+    stored: StoredGroups,
+    stays: Expression,
+    was: Expression,
+    new: Numbering,
+) -> tuple[Output, ...]:
+    """Whether a row stays and whether it was there, and what its visible columns were."""
+    return (
         Output(new.attribute(KEEP_NAME, "boolean"), stays),
-        Output(new.attribute(WAS_NAME, "boolean"), _is_stored(before[rows])),
+        Output(new.attribute(WAS_NAME, "boolean"), was),
         *(
-            Output(new.attribute(old_name(place), o.attribute.type), Column(before[o.attribute]))
+            Output(
+                new.attribute(old_name(place), o.attribute.type), Column(stored.before[o.attribute])
+            )
             for place, o in enumerate(layout.visible)
         ),
     )
-    return RefreshedGroups(Project(joined, outputs), stored)
+
+
+def extreme(extremum: Extremum, before: Attribute) -> Expression:
+    """U for MIN and MAX: the more extreme of the stored value and the gained one, nulls aside."""
+    stored, gained = Column(before), Column(extremum.gained)
+    better = either(extremum.reaches(gained, stored), gained, stored)
+    return either(is_null(stored), gained, either(is_null(gained), stored, better))
 
 
 def _sum(before: Attribute, state: Attribute) -> Expression:

@@ -1,8 +1,9 @@
 """What is stored of an aggregate so that a change table can refresh it, and how values follow.
 
 For a group: ``__rows``, the number of its rows; for each aggregated argument the number of its
-non-null values and, if it is summed, their exact sum. COUNT, SUM and AVG are read off these, so a
-null never has to tell an empty group from a group of nulls.
+non-null values and, if it is summed, their exact sum, and its extrema as they are asked for. COUNT,
+SUM, AVG, MIN and MAX are read off these, so a null never has to tell an empty group from a group of
+nulls.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from dataclasses import dataclass
 
 from freshview.algebra.aggregates import (
     DISTRIBUTIVE,
+    EXTREMA,
     OR_NULL,
+    SUMMED,
     AggregateCall,
     multiplies_exactly,
     sum_state_type,
@@ -29,23 +32,46 @@ from freshview.algebra.expressions import (
 from freshview.algebra.relations import Aggregate
 from freshview.algebra.render import aggregate_text
 from freshview.algebra.schema import Attribute, Numbering
+from freshview.delta.exactness import check_exact
 from freshview.reasons import NoRule, Reason
 
 ROWS_NAME = "__rows"
 
 
 @dataclass(frozen=True, slots=True)
+class Extremum:
+    """MIN or MAX of an argument: the stored value, and in a change table what came and what went.
+
+    ``gained`` is the extremum of the inserted values and ``lost`` that of the deleted ones; each is
+    null where there is none ([GM06] Table 3: N leaves the value as it is).
+    """
+
+    function: str
+    value: Attribute
+    gained: Attribute
+    lost: Attribute
+
+    def reaches(self, one: Expression, other: Expression) -> Expression:
+        """Whether one value is as extreme as another, which is what decides about both."""
+        return Call("<=" if self.function == "min" else ">=", (one, other), "boolean")
+
+
+@dataclass(frozen=True, slots=True)
 class ArgumentState:
-    """The states of one aggregated argument: how many non-null values, and their sum if needed."""
+    """The states of one aggregated argument: how many values, their sum and extrema if needed."""
 
     argument: Expression
     present: Attribute
     total: Attribute | None
+    extrema: tuple[Extremum, ...] = ()
 
     @property
     def multiplies(self) -> bool:
         """Whether count × value is exact, so that rows need not be repeated."""
         return self.total is None or multiplies_exactly(self.argument.type)
+
+    def extremum(self, function: str) -> Extremum:
+        return next(e for e in self.extrema if e.function == function)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +82,23 @@ class AggregateStates:
     arguments: tuple[ArgumentState, ...]
 
     @property
-    def attributes(self) -> tuple[Attribute, ...]:
+    def additive(self) -> tuple[Attribute, ...]:
+        """The states that a change table adds to."""
         states = [self.rows]
         for argument in self.arguments:
             states.append(argument.present)
             if argument.total is not None:
                 states.append(argument.total)
         return tuple(states)
+
+    @property
+    def extrema(self) -> tuple[tuple[ArgumentState, Extremum], ...]:
+        return tuple((a, extremum) for a in self.arguments for extremum in a.extrema)
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """What is stored of a group."""
+        return self.additive + tuple(extremum.value for _, extremum in self.extrema)
 
     def of(self, call: AggregateCall) -> ArgumentState:
         argument = counted_argument(call)
@@ -76,6 +112,8 @@ class AggregateStates:
         present = Column(state.present)
         if call.function == "count":
             return present
+        if call.function in EXTREMA:
+            return Column(state.extremum(call.function).value)
         assert state.total is not None
         empty = equal(present, integer(0))
         if call.function == "sum":
@@ -86,23 +124,38 @@ class AggregateStates:
 
 def aggregate_states(node: Aggregate, new: Numbering) -> AggregateStates:
     """The states that keep this aggregate, or NoRule naming the call that has none."""
-    wanted: dict[Expression, bool] = {}
+    wanted: dict[Expression, dict[str, None]] = {}
     for output in node.aggregates:
         call = output.call
-        _check(call)
+        check_self_maintainable(call)
         if not call.counts_rows:
-            argument = counted_argument(call)
-            wanted[argument] = wanted.get(argument, False) or call.function != "count"
+            wanted.setdefault(counted_argument(call), {}).setdefault(call.function)
     rows = new.attribute(ROWS_NAME, "bigint", nullable=False)
     arguments = tuple(
-        ArgumentState(
-            argument,
-            new.attribute(f"__present{place}", "bigint", nullable=False),
-            new.attribute(f"__sum{place}", str(sum_state_type(argument.type))) if summed else None,
-        )
-        for place, (argument, summed) in enumerate(wanted.items(), start=1)
+        _argument_state(place, argument, tuple(functions), new)
+        for place, (argument, functions) in enumerate(wanted.items(), start=1)
     )
     return AggregateStates(rows, arguments)
+
+
+def _argument_state(
+    place: int, argument: Expression, functions: tuple[str, ...], new: Numbering
+) -> ArgumentState:
+    present = new.attribute(f"__present{place}", "bigint", nullable=False)
+    total = None
+    if not SUMMED.isdisjoint(functions):
+        total = new.attribute(f"__sum{place}", str(sum_state_type(argument.type)))
+    extrema = tuple(
+        Extremum(
+            function,
+            new.attribute(f"__{function}{place}", argument.type),
+            new.attribute(f"__gained_{function}{place}", argument.type),
+            new.attribute(f"__lost_{function}{place}", argument.type),
+        )
+        for function in functions
+        if function in EXTREMA
+    )
+    return ArgumentState(argument, present, total, extrema)
 
 
 def counted_argument(call: AggregateCall) -> Expression:
@@ -113,7 +166,10 @@ def counted_argument(call: AggregateCall) -> Expression:
     return either(call.filter, value, null(value.type))
 
 
-def _check(call: AggregateCall) -> None:
+def check_self_maintainable(call: AggregateCall) -> None:
+    """Raise NoRule for a call that no states of ours keep."""
+    if call.function in EXTREMA:
+        return
     if call.distinct:
         raise NoRule(
             Reason(
@@ -139,26 +195,16 @@ def _check(call: AggregateCall) -> None:
                 "AGGREGATE_NOT_DISTRIBUTIVE",
                 aggregate_text(call),
                 f"{call.function} cannot be computed from its old value and a delta alone",
-                "use COUNT, SUM or AVG, or accept the full recompute",
+                "give the view groups, of which only the touched ones are computed again",
             )
         )
-    if call.function == "avg" and call.arguments[0].type == "bigint":
-        raise NoRule(
-            Reason(
-                "INEXACT_AVERAGE",
-                aggregate_text(call),
-                "Spark adds BIGINT up as DOUBLE, so that above 2⁵³ its average depends on the order"
-                " of the rows and no exact sum gives the same",
-                "average CAST(x AS DECIMAL(19,0)), which is exact, or CAST(x AS INT)",
-            )
-        )
+    check_exact(call)
     if call.function != "count" and sum_state_type(call.arguments[0].type) is None:
         raise NoRule(
             Reason(
-                "INEXACT_SUM",
+                "SUM_WITHOUT_STATE",
                 aggregate_text(call),
-                f"a running sum of {call.arguments[0].type} is not exact: what was added and"
-                " deleted again would leave rounding errors behind",
-                "cast the argument to DECIMAL",
+                f"no type of Spark's holds every sum of {call.arguments[0].type} with its digits",
+                "give the view groups, of which only the touched ones are computed again",
             )
         )

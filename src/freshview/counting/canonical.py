@@ -1,4 +1,8 @@
-"""Canonical form: Π_A(σ_θ(R₁ × … × Rₙ)), and unions of such. [B07] Lemma 3.1 and 3.3.1."""
+"""Canonical form: Π_A(σ_θ(R₁ × … × Rₙ)), and unions of such. [B07] Lemma 3.1 and 3.3.1.
+
+The lemma is about SPJ expressions over base relations. Here an Rᵢ may also be an expression of any
+other operator (an outer join, an aggregate), which is canonical inside; so every view has the form.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,11 @@ from dataclasses import dataclass
 from itertools import product
 
 from freshview.algebra.expressions import (
-    Column,
     Expression,
     conjunction,
     conjuncts,
     is_deterministic,
+    references,
     substitute,
 )
 from freshview.algebra.relations import (
@@ -23,8 +27,13 @@ from freshview.algebra.relations import (
     Sort,
     Union,
     Values,
+    keep,
 )
 from freshview.algebra.schema import Attribute
+from freshview.algebra.traverse import children, with_children
+
+FORMS_MAX = 16
+"""A join of unions becomes a union of joins up to this many; past it the union stays where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +42,7 @@ class Canonical:
 
     outputs: tuple[Output, ...]
     theta: tuple[Expression, ...]
-    relations: tuple[Scan | Values, ...]
+    relations: tuple[Relation, ...]
 
     def relation(self) -> Relation:
         """The form as an expression again, product first, then one selection and one projection."""
@@ -43,42 +52,73 @@ class Canonical:
         predicate = conjunction(self.theta)
         return Project(whole if predicate is None else Select(whole, predicate), self.outputs)
 
+    def joined(self) -> Relation:
+        """The form with each part of θ at the first place that knows its attributes."""
+        theta = self.theta
+        operands: list[Relation] = []
+        for relation in self.relations:
+            known = frozenset(relation.attributes)
+            own = tuple(part for part in theta if references(part) <= known)
+            theta = tuple(part for part in theta if part not in own)
+            predicate = conjunction(own)
+            operands.append(relation if predicate is None else Select(relation, predicate))
+        whole = operands[0]
+        for following in operands[1:-1]:
+            whole = Join(whole, following)
+        if len(operands) > 1:
+            whole = Join(whole, operands[-1], conjunction(theta))
+        return Project(whole, self.outputs)
 
-def canonical(relation: Relation) -> tuple[Canonical, ...] | None:
+
+def normal(relation: Relation) -> Relation:
+    """The relation with every part of σ, Π, ⋈ and ⊎ in canonical form, at the top and below."""
+    forms = canonical(relation)
+    if len(forms) == 1:
+        return forms[0].joined()
+    return Union(tuple(form.joined() for form in forms), relation.attributes)
+
+
+def is_spju(relation: Relation) -> bool:
+    """Whether the canonical form is over base relations, as the count algorithm needs it."""
+    return all(isinstance(r, Scan | Values) for form in canonical(relation) for r in form.relations)
+
+
+def canonical(relation: Relation) -> tuple[Canonical, ...]:
     """The canonical forms whose ⊎ is the relation; one for an SPJ expression.
-
-    None if an operator other than σ, Π, ×, ⋈ and ⊎ occurs, or if pulling up a projection would
-    evaluate an expression that is not deterministic in another place.
 
         σ_p(Π_A(Q)) = Π_A(σ_{p[A]}(Q))        Π_A(Π_B(Q)) = Π_{A[B]}(Q)
         Π_A(Q) × Π_B(S) = Π_{A,B}(Q × S)      f(Q ⊎ S) = f(Q) ⊎ f(S) for f = σ, Π, ×
+
+    An expression that is not deterministic is not evaluated in another place.
     """
     match relation:
-        case Scan() | Values():
-            outputs = tuple(Output(a, Column(a)) for a in relation.attributes)
-            return (Canonical(outputs, (), (relation,)),)
         case Select(child, predicate):
-            forms = canonical(child)
-            return forms and tuple(_selected(form, predicate) for form in forms)
-        case Project(child, outputs):
-            forms = canonical(child)
-            if forms is None or not all(is_deterministic(o.expression) for o in outputs):
-                return None
-            return tuple(_projected(form, outputs) for form in forms)
+            return tuple(_selected(form, predicate) for form in canonical(child))
+        case Project(child, outputs) if all(is_deterministic(o.expression) for o in outputs):
+            return tuple(_projected(form, outputs) for form in canonical(child))
         case Join(left, right, on):
             lefts, rights = canonical(left), canonical(right)
-            if lefts is None or rights is None:
-                return None
+            if len(lefts) * len(rights) > FORMS_MAX:
+                lefts, rights = _as_one(left, lefts), _as_one(right, rights)
             return tuple(_joined(a, b, on) for a, b in product(lefts, rights))
         case Union(operands, attributes):
-            parts = [canonical(operand) for operand in operands]
-            if any(part is None for part in parts):
-                return None
-            return tuple(_renamed(form, attributes) for part in parts if part for form in part)
+            parts = [form for operand in operands for form in canonical(operand)]
+            return tuple(_renamed(form, attributes) for form in parts)
         case Sort(child, _):
             return canonical(child)
         case _:
-            return None
+            inside = tuple(normal(child) for child in children(relation))
+            return (_atom(with_children(relation, inside)),)
+
+
+def _atom(relation: Relation) -> Canonical:
+    return Canonical(tuple(keep(a) for a in relation.attributes), (), (relation,))
+
+
+def _as_one(relation: Relation, forms: tuple[Canonical, ...]) -> tuple[Canonical, ...]:
+    if len(forms) == 1:
+        return forms
+    return (_atom(Union(tuple(form.joined() for form in forms), relation.attributes)),)
 
 
 def _values(form: Canonical) -> dict[Attribute, Expression]:

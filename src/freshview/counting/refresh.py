@@ -29,8 +29,7 @@ from freshview.algebra.relations import (
     Union,
     keep,
 )
-from freshview.algebra.schema import COUNT, EXTENT_COUNT_NAME, Attribute
-from freshview.algebra.traverse import numbering
+from freshview.algebra.schema import COUNT, EXTENT_COUNT_NAME, Attribute, Numbering
 
 CHANGE_NAME = "__change"
 
@@ -58,13 +57,12 @@ class TouchedExtent:
     change: Attribute
 
 
-def touched_extent(count_table: Relation, table: str) -> TouchedExtent:
+def touched_extent(count_table: Relation, table: str, new: Numbering) -> TouchedExtent:
     """R_count restricted to the rows of c, c ⟕_{A ≐ A} e, so that the rest is never read.
 
     A count below zero would mean that the stored extent is not the view's; it raises.
     """
     columns = tuple(a for a in count_table.attributes if a != COUNT)
-    new = numbering(count_table)
     stored_columns = tuple(new.attribute(a.name, a.type, a.nullable) for a in columns)
     stored_count = new.attribute(EXTENT_COUNT_NAME, "bigint")
     stored = Scan(table, (*stored_columns, stored_count), State.PRE)

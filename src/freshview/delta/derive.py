@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import assert_never
 
 from freshview.algebra.relations import (
     Aggregate,
     Changes,
+    Difference,
     Expand,
     Generate,
+    Given,
+    Intersection,
     Join,
     Limit,
     MarkJoin,
@@ -26,41 +28,65 @@ from freshview.algebra.relations import (
     Window,
 )
 from freshview.algebra.render import describe
+from freshview.delta.aggregate import aggregate_delta
+from freshview.delta.derivation import Derivation, Signed
+from freshview.delta.exactness import check_exact
 from freshview.delta.join import flatten, join_delta
-from freshview.delta.projection import projection_delta
+from freshview.delta.multiplicity import set_operation_delta
+from freshview.delta.outer_join import outer_join_delta
+from freshview.delta.projection import projection_delta, repetition_delta
 from freshview.delta.selection import selection_delta
+from freshview.delta.semijoin import mark_join_delta, semijoin_delta
 from freshview.delta.union import union_delta
 from freshview.reasons import NoRule, Reason
 
 
-def derive(relation: Relation, changed: Collection[str]) -> Relation | None:
-    """The delta of a relation when the tables in ``changed`` change; None if it cannot change.
+def derive(relation: Relation, derivation: Derivation) -> Signed | None:
+    """The delta of a relation in a derivation; None if none of its tables changed.
 
     The result has the relation's attributes and the signed count. It is not consolidated. Raises
     NoRule at an operator without a rule, changed or not: whether a view is incremental must not
     depend on which table happened to change.
     """
+
+    def below(child: Relation) -> Signed | None:
+        return derive(child, derivation)
+
     match relation:
-        case Scan(table, attributes):
-            return Changes(table, attributes) if table in changed else None
+        case Scan():
+            return derivation.scan(relation)
         case Values():
             return None
         case Select(child, _):
-            delta = derive(child, changed)
+            delta = below(child)
             return None if delta is None else selection_delta(relation, delta)
         case Project(child, _):
-            delta = derive(child, changed)
+            delta = below(child)
             return None if delta is None else projection_delta(relation, delta)
+        case Repeat(child, _):
+            delta = below(child)
+            return None if delta is None else repetition_delta(relation, delta)
         case Join():
             operands, on = flatten(relation)
-            return join_delta(operands, tuple(derive(o, changed) for o in operands), on)
+            return join_delta(operands, tuple(map(below, operands)), on, derivation)
+        case OuterJoin(left, right):
+            return outer_join_delta(relation, below(left), below(right), derivation)
+        case Semijoin(left, right):
+            return semijoin_delta(relation, below(left), below(right), derivation)
+        case MarkJoin(left, right):
+            return mark_join_delta(relation, below(left), below(right), derivation)
+        case Intersection(left, right) | Difference(left, right):
+            return set_operation_delta(relation, below(left), below(right), derivation)
+        case Aggregate(child, _, aggregates):
+            for output in aggregates:
+                check_exact(output.call)
+            delta = below(child)
+            return None if delta is None else aggregate_delta(relation, delta, derivation)
         case Union(operands, _):
-            return union_delta(relation, tuple(derive(o, changed) for o in operands))
+            return union_delta(relation, tuple(map(below, operands)))
         case Sort(child, _):
-            return derive(child, changed)
-        case Aggregate() | OuterJoin() | Semijoin() | MarkJoin() | Repeat() | Window() | Expand():
-            raise NoRule(_reason(relation))
-        case Generate() | Limit() | Changes():
+            return below(child)
+        case Window() | Expand() | Generate() | Limit() | Changes() | Given():
             raise NoRule(_reason(relation))
         case _:
             assert_never(relation)
@@ -71,20 +97,16 @@ def _reason(node: Relation) -> Reason:
     return Reason(
         code,
         describe(node),
-        f"{name} has no delta rule below the top of a view yet",
+        f"{name} has no delta rule yet",
         "materialise the part below it as a view of its own, or accept the full recompute",
     )
 
 
 _WITHOUT_RULE: dict[type, tuple[str, str]] = {
-    Aggregate: ("NO_RULE_NESTED_AGGREGATE", "an aggregate below another operator"),
-    OuterJoin: ("NO_RULE_OUTER_JOIN", "an outer join"),
-    Semijoin: ("NO_RULE_SEMIJOIN", "a semijoin or antijoin (IN, EXISTS, NOT EXISTS)"),
-    MarkJoin: ("NO_RULE_MARK_JOIN", "EXISTS or IN inside OR"),
-    Repeat: ("NO_RULE_REPEAT", "EXCEPT ALL or INTERSECT ALL"),
     Window: ("NO_RULE_WINDOW", "a window function"),
     Expand: ("NO_RULE_GROUPING_SETS", "GROUPING SETS, ROLLUP or CUBE"),
     Generate: ("NO_RULE_GENERATE", "a generator (EXPLODE, LATERAL VIEW)"),
     Limit: ("NO_RULE_LIMIT", "LIMIT or OFFSET"),
     Changes: ("NO_RULE_CHANGES", "a delta inside a view"),
+    Given: ("NO_RULE_CHANGES", "a temporary inside a view"),
 }

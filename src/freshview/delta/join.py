@@ -5,14 +5,15 @@ from __future__ import annotations
 from freshview.algebra.expressions import Expression, conjunction, conjuncts, references
 from freshview.algebra.relations import Join, Project, Relation, Union, keep
 from freshview.algebra.schema import COUNT, Attribute
-from freshview.delta.states import post, pre
+from freshview.delta.derivation import Derivation, Signed
 
 
 def join_delta(
     operands: tuple[Relation, ...],
-    deltas: tuple[Relation | None, ...],
+    deltas: tuple[Signed | None, ...],
     on: tuple[Expression, ...],
-) -> Relation | None:
+    derivation: Derivation,
+) -> Signed | None:
     """δ(E₁ ⋈ … ⋈ Eₙ), one term per changed operand.
 
     Σᵢ E₁ᵖᵒˢᵗ ⋈ … ⋈ Eᵢ₋₁ᵖᵒˢᵗ ⋈ δEᵢ ⋈ Eᵢ₊₁ᵖʳᵉ ⋈ … ⋈ Eₙᵖʳᵉ
@@ -24,13 +25,14 @@ def join_delta(
     """
     attributes = tuple(attribute for operand in operands for attribute in operand.attributes)
     terms = tuple(
-        _term(operands, place, delta, on, attributes)
+        _term(operands, place, delta.relation, on, attributes, derivation)
         for place, delta in enumerate(deltas)
         if delta is not None
     )
     if not terms:
         return None
-    return terms[0] if len(terms) == 1 else Union(terms, (*attributes, COUNT))
+    whole = terms[0] if len(terms) == 1 else Union(terms, (*attributes, COUNT))
+    return Signed(whole, all(delta is None or delta.insertions_only for delta in deltas))
 
 
 def flatten(join: Join) -> tuple[tuple[Relation, ...], tuple[Expression, ...]]:
@@ -53,9 +55,11 @@ def _term(
     delta: Relation,
     on: tuple[Expression, ...],
     attributes: tuple[Attribute, ...],
+    derivation: Derivation,
 ) -> Relation:
     """One term, joined outwards from its delta, so that each step meets as few rows as it can."""
-    waiting = [post(o) for o in operands[:place]] + [pre(o) for o in operands[place + 1 :]]
+    earlier = [derivation.post(operand) for operand in operands[:place]]
+    waiting = earlier + [derivation.pre(operand) for operand in operands[place + 1 :]]
     joined, pending = delta, on
     while waiting:
         following = next((o for o in waiting if _connects(joined, o, pending)), waiting[0])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from freshview.algebra.relations import Relation, Union
+from freshview.algebra.relations import Union
 from freshview.algebra.schema import COUNT
+from freshview.delta.derivation import Signed
 
 
-def union_delta(node: Union, operands: tuple[Relation | None, ...]) -> Relation | None:
+def union_delta(node: Union, operands: tuple[Signed | None, ...]) -> Signed | None:
     """δ(E₁ ⊎ … ⊎ Eₙ) = δE₁ ⊎ … ⊎ δEₙ over the operands that changed. Reads no state.
 
     [IS00] 1.2 (insert and delete distribute over ⊎).
     """
     changed = tuple(operand for operand in operands if operand is not None)
-    return Union(changed, (*node.attributes, COUNT)) if changed else None
+    if not changed:
+        return None
+    whole = Union(tuple(delta.relation for delta in changed), (*node.attributes, COUNT))
+    return Signed(whole, all(delta.insertions_only for delta in changed))

@@ -18,8 +18,10 @@ from freshview.algebra.expressions import Call, Column, Expression, conjunction,
 from freshview.algebra.relations import (
     Aggregate,
     AggregateOutput,
+    Difference,
     Expand,
     Generate,
+    Intersection,
     Join,
     Limit,
     MarkJoin,
@@ -27,7 +29,6 @@ from freshview.algebra.relations import (
     Output,
     Project,
     Relation,
-    Repeat,
     Select,
     Semijoin,
     Sort,
@@ -75,6 +76,10 @@ class PlanImport:
             "Join": self._join,
             "Aggregate": self._aggregate,
             "Union": self._union,
+            "Intersect": self._set_operation,
+            "Intersect All": self._set_operation,
+            "Except": self._set_operation,
+            "Except All": self._set_operation,
             "Window": self._window,
             "Expand": self._expand,
             "Generate": self._generate,
@@ -215,6 +220,13 @@ class PlanImport:
         relation = Union(tuple(children), tuple(attribute for _, attribute in output))
         return Imported(relation, output)
 
+    def _set_operation(self, plan: JavaObject) -> Imported:
+        left, right = (self._exactly(self.node(child)) for child in items(plan.children()))
+        kind = Intersection if plan.nodeName().startswith("Intersect") else Difference
+        ids = [column.exprId().id() for column in items(plan.output())]
+        relation = kind(left, right, bool(plan.isAll()))
+        return Imported(relation, tuple(zip(ids, relation.attributes, strict=True)))
+
     def _new_columns(self, sources: list[JavaObject]) -> tuple[tuple[int, Attribute], ...]:
         return tuple(
             (s.exprId().id(), self._numbering.attribute(str(s.name()), type_name(s.dataType())))
@@ -258,12 +270,6 @@ class PlanImport:
         generator = plan.generator()
         dropped = set(items(plan.unrequiredChildIndex()))
         kept = tuple(c for position, c in enumerate(child.output) if position not in dropped)
-        if generator.nodeName() == "ReplicateRows":
-            times, *copied = self._all(generator.children(), scope)
-            columns = [c.attribute for c in copied if isinstance(c, Column)]
-            ids = [a.exprId().id() for a in items(plan.generatorOutput())]
-            repeated = Repeat(scope.over(child.relation), times)
-            return Imported(repeated, (*kept, *zip(ids, columns, strict=True)))
         expression = self._expressions.expression(generator, scope)
         made = self._new_columns(items(plan.generatorOutput()))
         generated = tuple(attribute for _, attribute in made)

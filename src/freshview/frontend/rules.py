@@ -46,10 +46,6 @@ DECORRELATING: tuple[CatalystRule, ...] = (
     ),
     CatalystRule("optimizer.PullupCorrelatedPredicates", "correlation becomes a join condition"),
     CatalystRule("optimizer.ReplaceDeduplicateWithAggregate", "dropDuplicates() is a grouping"),
-    CatalystRule("optimizer.RewriteExceptAll", "EXCEPT ALL is a sum of counts and a repetition"),
-    CatalystRule("optimizer.RewriteIntersectAll", "INTERSECT ALL is a minimum of counts, repeated"),
-    CatalystRule("optimizer.ReplaceIntersectWithSemiJoin", "INTERSECT is a semijoin"),
-    CatalystRule("optimizer.ReplaceExceptWithAntiJoin", "EXCEPT is an antijoin"),
     CatalystRule("optimizer.ReplaceDistinctWithAggregate", "DISTINCT is a grouping"),
     CatalystRule(
         "optimizer.RewriteCorrelatedScalarSubquery", "a correlated value is an outer join"

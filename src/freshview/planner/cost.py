@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 FIXED_MS = 150.0
+EVALUATION_MS = 30.0
 ROW_MS = 0.02
 SCAN_FIXED_MS = 600.0
 SCAN_ROW_MS = 0.0004
@@ -39,9 +40,10 @@ class Costs:
         return self.full_ms < self.incremental_ms
 
 
-def incremental_ms(local_rows: int, scanned_rows: tuple[int, ...]) -> float:
+def incremental_ms(local_rows: int, scanned_rows: tuple[int, ...], evaluations: int = 0) -> float:
+    """The estimate; ``evaluations`` are those beyond the one that every refresh has."""
     scans = sum(SCAN_FIXED_MS + rows * SCAN_ROW_MS for rows in scanned_rows)
-    return FIXED_MS + local_rows * ROW_MS + scans
+    return FIXED_MS + evaluations * EVALUATION_MS + local_rows * ROW_MS + scans
 
 
 def full_ms(source_rows: int, last: LastRecompute | None) -> float:

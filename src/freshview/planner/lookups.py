@@ -1,148 +1,151 @@
-"""Which rows of the other operands a delta can meet, and by which keys they are found.
+"""Which rows of the tables a derived expression can meet, and by which keys they are found.
 
-A term of a delta is an SPJ expression with one changed leaf. Every other leaf is needed only where
-it joins: its rows are looked up by a key whose values are known already, first those of the delta,
-then those of rows looked up before, outwards. What is found is a superset of what joins; Spark
-evaluates the term over it, so a lookup never decides a value.
+A derived expression has leaves whose rows are at hand (deltas, temporaries) and scans of tables.
+Going down from the top, each node is asked only for rows that matter: those that join, or that belong
+to a touched group. Such a demand is a bound, "only rows whose attribute is among the values of these
+columns", and where a bound reaches a scan, its rows are looked up by that key, once the columns are
+known: those of the deltas first, then those of rows looked up before, outwards.
+
+What is found is a superset of what matters, and complete for every row that does: an expression
+evaluated over it gives the right rows, since each bound is taken from a join, a semijoin or a
+selection of the expression itself, which drops whatever else came along. So a lookup never decides a
+value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from freshview.algebra.expressions import Call, Expression, conjuncts, equality
-from freshview.algebra.relations import Changes, Join, Project, Relation, Scan, Select, Values
+from freshview.algebra.relations import Changes, Given, Relation, Scan
 from freshview.algebra.schema import Attribute
-from freshview.algebra.traverse import children, scans, transform_up, walk, with_children
+from freshview.algebra.traverse import children, with_children
+from freshview.planner.bounds import Bound, Demand, Origin, demands, nothing_demanded
+
+Leaf = Scan | Changes | Given
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Rows of a leaf whose ``key`` is among the values of ``source``, an attribute known before.
+    """Rows of a leaf whose ``key`` is among the values of an origin.
 
-    ``null_safe`` says that a null key finds the rows with a null, as ``<=>`` does.
+    ``null_safe`` says that a null key finds the rows with a null, as ``<=>`` does. Where a null is
+    among the values of an origin in ``without_null``, the probe must not be used: it would miss
+    the padded rows of an outer join.
     """
 
     key: Attribute
-    source: Attribute
-    source_table: str
+    origin: Origin
     null_safe: bool
+    without_null: frozenset[Origin] = frozenset()
 
 
 Probes = tuple[Probe, ...]
-Classes = dict[Attribute, frozenset[Attribute]]
-
-
-def probe_text(leaf: Scan, probe: Probe) -> str:
-    """The lookup as text, such as ``orders.o_orderkey ∈ Δlineitem.l_orderkey``."""
-    return f"{leaf.table}.{probe.key.name} ∈ {probe.source_table}.{probe.source.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """One leaf and the ways to find its rows; without a probe the leaf is read as a whole."""
+    """One leaf and the ways to find its rows; without a probe the leaf is read as a whole.
+
+    While one of ``needs`` is empty, no row of the leaf matters.
+    """
 
     leaf: Scan
-    probes: tuple[Probe, ...]
+    probes: Probes
+    needs: frozenset[Changes | Given] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A changed leaf and the lookups outwards from it, in order."""
-
-    number: int
-    delta: Changes
-    lookups: tuple[LookUp, ...]
+def probe_text(leaf: Scan, probe: Probe) -> str:
+    """The lookup as text, such as ``orders.o_orderkey ∈ Δlineitem.l_orderkey``."""
+    origins = " ∪ ".join(f"{_name(held)}.{a.name}" for held, a in probe.origin.columns)
+    return f"{leaf.table}.{probe.key.name} ∈ {origins}"
 
 
-def separate(change: Relation) -> tuple[Relation, tuple[Term, ...]]:
-    """The change expression with the leaves of its terms kept apart, and its terms."""
-    terms: list[Term] = []
-
-    def visit(node: Relation) -> Relation:
-        changed = [leaf for leaf in walk(node) if isinstance(leaf, Changes)]
-        if not changed:
-            return node
-        if len(changed) == 1 and is_spj(node):
-            number = len(terms) + 1
-            numbered = _numbered(node, number)
-            terms.append(Term(number, changed[0], tuple(_outwards(numbered, changed[0]))))
-            return numbered
-        return with_children(node, tuple(visit(child) for child in children(node)))
-
-    return visit(change), tuple(terms)
+def _name(leaf: Leaf) -> str:
+    match leaf:
+        case Changes(table, _):
+            return f"Δ{table}"
+        case Given(name, _):
+            return name
+        case Scan(table, _):
+            return table
 
 
-def is_spj(relation: Relation) -> bool:
-    """Whether only selections, projections and joins occur, so that conditions hold for every row."""
-    spj = Project | Select | Join | Scan | Changes | Values
-    return all(isinstance(node, spj) for node in walk(relation))
+class LookupPlanner:
+    """Assigns lookups to the scans of one refresh, step by step.
 
-
-def _numbered(term: Relation, number: int) -> Relation:
-    return transform_up(
-        term, lambda node: replace(node, term=number) if isinstance(node, Scan) else node
-    )
-
-
-def _outwards(term: Relation, delta: Changes) -> Iterator[LookUp]:
-    """The leaves in an order in which each can be probed by what is known, others last."""
-    classes, strict = _equal_attributes(term)
-    known = dict.fromkeys(delta.columns, f"Δ{delta.table}")
-    waiting = list(scans(term))
-    while waiting:
-        found = next(
-            ((leaf, p) for leaf in waiting if (p := _probes(leaf, known, classes, strict))), None
-        )
-        if found is None:
-            yield from (LookUp(leaf, ()) for leaf in waiting)
-            return
-        leaf, probes = found
-        yield LookUp(leaf, probes)
-        waiting.remove(leaf)
-        known.update(dict.fromkeys(leaf.attributes, leaf.table))
-
-
-def _probes(
-    leaf: Scan, known: dict[Attribute, str], classes: Classes, strict: set[Attribute]
-) -> Probes:
-    return tuple(
-        Probe(attribute, source, known[source], null_safe=not classes[attribute] & strict)
-        for attribute in leaf.attributes
-        for source in sorted(classes.get(attribute, frozenset()) & known.keys(), key=_by_id)
-    )
-
-
-def _by_id(attribute: Attribute) -> int:
-    return attribute.id
-
-
-def _equal_attributes(term: Relation) -> tuple[Classes, set[Attribute]]:
-    """For each attribute, those that equal it in every row of the term; and those never null.
-
-    Only conditions of inner joins and selections count, which hold for every row. One ``=`` in a
-    class keeps nulls out of all of it; a class of ``<=>`` alone has null among its keys.
+    Two scans of one table in one state that are found by the same keys are one leaf, read once, in
+    whatever steps they occur. ``stored`` names the view's own table, which is read by itself.
     """
-    classes: Classes = {}
-    strict: set[Attribute] = set()
-    for condition in _conditions(term):
-        pair = equality(condition)
-        if pair is None:
-            continue
-        merged = frozenset[Attribute]().union(*(classes.get(a, frozenset({a})) for a in pair))
-        classes.update(dict.fromkeys(merged, merged))
-        if isinstance(condition, Call) and condition.operation == "=":
-            strict.update(pair)
-    return classes, strict
+
+    def __init__(self, stored: str) -> None:
+        self._stored = stored
+        self._known: dict[tuple[object, ...], Scan] = {}
+        self._numbers = 0
+
+    def step(self, relation: Relation) -> tuple[Relation, tuple[LookUp, ...]]:
+        """The expression with its scans numbered, and all lookups it needs, in an order that works."""
+        numbered = self._numbered(relation)
+        demanded = dict(demands(numbered, nothing_demanded()))
+        merged: dict[Scan, Scan] = {}
+        found: dict[Scan, LookUp] = {}
+        for lookup in _outwards(demanded, self._stored):
+            probes = tuple(replace(p, origin=_moved(p.origin, merged)) for p in lookup.probes)
+            probes = tuple(
+                replace(p, without_null=frozenset(_moved(o, merged) for o in p.without_null))
+                for p in probes
+            )
+            scan = lookup.leaf
+            key = (scan.table, scan.attributes, scan.state, probes, lookup.needs)
+            leaf = self._known.setdefault(key, scan)
+            merged[scan] = leaf
+            found[leaf] = LookUp(leaf, probes, lookup.needs)
+        return _with_leaves(numbered, merged), tuple(found.values())
+
+    def _numbered(self, node: Relation) -> Relation:
+        if isinstance(node, Scan):
+            if node.table == self._stored:
+                return node
+            self._numbers += 1
+            return replace(node, term=self._numbers)
+        return with_children(node, tuple(self._numbered(child) for child in children(node)))
 
 
-def _conditions(term: Relation) -> Iterator[Expression]:
-    for node in walk(term):
-        match node:
-            case Join(_, _, on):
-                yield from conjuncts(on)
-            case Select(_, predicate):
-                yield from conjuncts(predicate)
-            case _:
-                pass
+def _outwards(demanded: dict[Leaf, Demand], stored: str) -> Iterator[LookUp]:
+    """The scans in an order in which each can be probed by what is known, others last."""
+    known: set[Leaf] = {
+        leaf for leaf in demanded if not isinstance(leaf, Scan) or leaf.table == stored
+    }
+    waiting = [leaf for leaf in demanded if isinstance(leaf, Scan) and leaf not in known]
+    while waiting:
+        ready = next(
+            ((leaf, p) for leaf in waiting if (p := _probes(demanded[leaf].bounds, known))), None
+        )
+        leaf, probes = ready or (waiting[0], ())
+        yield LookUp(leaf, probes, demanded[leaf].needs)
+        waiting.remove(leaf)
+        known.add(leaf)
+
+
+def _probes(bounds: Iterable[Bound], known: set[Leaf]) -> Probes:
+    """The bounds whose values are at hand, each once, as ways to find rows."""
+    usable = (
+        Probe(b.attribute, b.origin, b.null_safe, b.without_null)
+        for b in bounds
+        if b.origin.leaves <= known and all(o.leaves <= known for o in b.without_null)
+    )
+    return tuple(dict.fromkeys(usable))
+
+
+def _moved(origin: Origin, merged: dict[Scan, Scan]) -> Origin:
+    columns = tuple(
+        (merged.get(leaf, leaf) if isinstance(leaf, Scan) else leaf, a)
+        for leaf, a in origin.columns
+    )
+    return replace(origin, columns=columns)
+
+
+def _with_leaves(node: Relation, merged: dict[Scan, Scan]) -> Relation:
+    if isinstance(node, Scan):
+        return merged.get(node, node)
+    return with_children(node, tuple(_with_leaves(child, merged) for child in children(node)))

@@ -18,8 +18,11 @@ from pyspark.sql import DataFrame
 from freshview.algebra.relations import (
     Aggregate,
     Changes,
+    Difference,
     Expand,
     Generate,
+    Given,
+    Intersection,
     Join,
     Limit,
     MarkJoin,
@@ -50,7 +53,7 @@ from freshview.planner.lower_expressions import ExpressionLowering
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TableLeaf = Scan | Changes
+TableLeaf = Scan | Changes | Given
 JOIN_TYPES = CATALYST + "plans."
 
 
@@ -183,7 +186,7 @@ class PlanLowering:
     def relation(self, relation: Relation) -> Built:
         """One node with everything below it."""
         match relation:
-            case Scan() | Changes():
+            case Scan() | Changes() | Given():
                 return self._leaf(relation)
             case Values():
                 return self._values(relation)
@@ -199,6 +202,10 @@ class PlanLowering:
                 return self._join(relation, "LeftAnti" if relation.anti else "LeftSemi")
             case MarkJoin():
                 return self._mark_join(relation)
+            case Intersection():
+                return self._set_operation(relation, "Intersect")
+            case Difference():
+                return self._set_operation(relation, "Except")
             case Aggregate():
                 return self._aggregate(relation)
             case Union():
@@ -301,6 +308,10 @@ class PlanLowering:
         kind = self._scala.new(JOIN_TYPES + "ExistenceJoin", mark)
         columns = {**left.columns, join.mark.id: mark}
         return Built(self._join_node(left, right, kind, on), columns)
+
+    def _set_operation(self, node: Intersection | Difference, kind: str) -> Built:
+        left, right = self.relation(node.left), self.relation(node.right)
+        return Built(self._scala.node(kind, left.plan, right.plan, node.all), left.columns)
 
     def _aggregate(self, aggregate: Aggregate) -> Built:
         child = self.relation(aggregate.child)

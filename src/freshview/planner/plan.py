@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from freshview.algebra.expressions import Column
-from freshview.algebra.relations import Output, Project, Relation, Scan, State
+from freshview.algebra.relations import Changes, Given, Project, Relation, Scan, State
 from freshview.algebra.schema import Attribute
-from freshview.algebra.traverse import numbering, scans
+from freshview.algebra.traverse import scans, walk
+from freshview.delta.derivation import Kind, Temporary
+from freshview.planner.bounds import Leaf, Origin, origin_of
 from freshview.planner.cost import Costs, LastRecompute, full_ms, incremental_ms
-from freshview.planner.lookups import LookUp, Probe, Term, separate
+from freshview.planner.lookups import LookUp, LookupPlanner
 from freshview.planner.stages import (
     ApplyRows,
-    EvaluateChange,
     EvaluateRefresh,
+    EvaluateStep,
     LookUpRows,
     ReadChanges,
     ReadStored,
     ScanRows,
     Stage,
 )
-from freshview.planner.strategy import Strategy
-from freshview.rewrite.merge_projections import merge_projections
+from freshview.planner.strategy import Maintenance, Refreshed, Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +48,41 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangePlan:
-    """The derived expressions of a view for one set of changed sources; data-independent."""
+class Step:
+    """One evaluation: its expression, the rows it needs looked up, and the leaf that it becomes.
+
+    The last step of a refresh is the refresh operator and becomes no leaf.
+    """
 
     relation: Relation
-    terms: tuple[Term, ...]
-    refreshed: Relation
+    lookups: tuple[LookUp, ...]
+    leaf: Given | None
+
+    def reads(self, leaf: Leaf) -> bool:
+        return any(node == leaf for node in walk(self.relation))
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The evaluations of a refresh in order, and the leaf that stands for the stored view."""
+
+    steps: tuple[Step, ...]
     stored: Scan
-    change_leaf: Scan
-    """Stands for the evaluated change table where the view is too large to be read as a whole."""
-    change_columns: Relation
-    """The change expression with columns named as in ``change_leaf``."""
-    refreshed_from_leaf: Relation
-    stored_of_leaf: Scan
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """The derived expressions of a view for one set of changed sources; data-independent.
+
+    ``direct`` has the change table inside the last step, for a view that is read as a whole;
+    ``stepwise`` has it as a step of its own, ``change``, whose keys are then looked up in the view.
+    """
+
+    direct: Steps | None
+    stepwise: Steps
+    change: Given
+    change_columns: Mapping[Attribute, str]
+    """The column of ``change`` that holds each attribute of the change table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +91,42 @@ class RefreshPlan:
 
     strategy: Strategy
     change: ChangePlan
+    steps: Steps
     stages: tuple[Stage, ...]
     costs: Costs
 
 
-def change_plan(strategy: Strategy, changed: frozenset[str]) -> ChangePlan | None:
-    """The change and refresh expressions when these sources change; None if the view cannot."""
-    change = strategy.change(changed)
-    if change is None:
+def change_plan(strategy: Strategy, changed: Mapping[str, Kind]) -> ChangePlan | None:
+    """The steps of a refresh when these sources change; None if the view cannot."""
+    maintenance = strategy.maintenance(changed)
+    if maintenance is None:
         return None
-    relation, terms = separate(merge_projections(change))
-    whole = strategy.refreshed(relation)
-    new = numbering(relation)
-    columns = tuple(new.attribute(f"c{a.id}", a.type, a.nullable) for a in relation.attributes)
-    leaf = Scan(f"□{strategy.view}", columns)
-    pairs = tuple(zip(relation.attributes, columns, strict=True))
-    named = Project(relation, tuple(Output(c, Column(a)) for a, c in pairs))
-    again = Project(leaf, tuple(Output(a, Column(c)) for a, c in pairs))
-    large = strategy.refreshed(again)
-    return ChangePlan(
-        relation, terms, whole.relation, whole.stored, leaf, named, large.relation, large.stored
-    )
+    rows = maintenance.change_rows
+    direct = None
+    if maintenance.direct is not None:
+        direct = _steps(strategy, maintenance.temporaries, maintenance.direct)
+    stepwise = _steps(strategy, (*maintenance.temporaries, rows), maintenance.stepwise)
+    return ChangePlan(direct, stepwise, rows.leaf, _columns(maintenance))
+
+
+def _steps(strategy: Strategy, below: tuple[Temporary, ...], refreshed: Refreshed) -> Steps:
+    planner = LookupPlanner(strategy.view)
+    steps = [
+        Step(*planner.step(temporary.relation), temporary.leaf)
+        for temporary in (*below, *refreshed.temporaries)
+    ]
+    steps.append(Step(*planner.step(refreshed.relation), None))
+    return Steps(tuple(steps), refreshed.stored)
+
+
+def _columns(maintenance: Maintenance) -> dict[Attribute, str]:
+    leaf = maintenance.change_leaf
+    assert isinstance(leaf, Project)
+    return {
+        output.attribute: output.expression.attribute.name
+        for output in leaf.outputs
+        if isinstance(output.expression, Column)
+    }
 
 
 def refresh_plan(
@@ -106,24 +144,47 @@ def refresh_plan(
         for s in sources.values()
         if s.after != s.before
     ]
-    for term in change.terms:
-        origin = sources[term.delta.table]
-        found = dict.fromkeys(term.delta.columns, _Found(origin.changed, origin.rows))
-        stages += [_operand(lookup, found, sources, limits) for lookup in term.lookups]
-    large = view_rows > limits.whole_view_rows and not _has_one_row(strategy)
-    touched = sum(sources[term.delta.table].changed for term in change.terms)
-    if large:
-        stages.append(EvaluateChange(change.change_columns, change.change_leaf))
-    stored = change.stored_of_leaf if large else change.stored
-    expected = min(touched, view_rows) if large else view_rows
-    stages.append(ReadStored(stored, view_version, by_key=large, expected=expected))
-    stages.append(EvaluateRefresh(change.refreshed_from_leaf if large else change.refreshed))
+    touched = sum(s.changed for s in sources.values())
+    whole = view_rows <= limits.whole_view_rows or _has_one_row(strategy)
+    steps = change.direct if whole and change.direct is not None else change.stepwise
+    reading = ReadStored(
+        steps.stored,
+        view_version,
+        by_key=not whole,
+        expected=view_rows if whole else min(touched, view_rows),
+    )
+    stages += _evaluations(steps, reading, sources, limits)
     stages.append(ApplyRows(strategy.view, tuple(a.name for a in strategy.key)))
     local = sum(s.expected for s in stages if isinstance(s, LookUpRows | ReadStored)) + touched
     scanned = tuple(s.expected for s in stages if isinstance(s, ScanRows))
+    evaluations = sum(isinstance(s, EvaluateStep) for s in stages)
     everything = sum(sources[scan.table].rows for scan in scans(strategy.relation))
-    costs = Costs(incremental_ms(local, scanned), full_ms(everything, last))
-    return RefreshPlan(strategy, change, tuple(stages), costs)
+    costs = Costs(incremental_ms(local, scanned, evaluations), full_ms(everything, last))
+    return RefreshPlan(strategy, change, steps, tuple(stages), costs)
+
+
+def _evaluations(
+    steps: Steps, reading: ReadStored, sources: Mapping[str, Source], limits: Limits
+) -> Iterator[Stage]:
+    """For each step the rows that it needs and that no earlier step has fetched, then the step."""
+    expected = _Expected(sources)
+    fetched: set[Leaf] = set()
+    for step in steps.steps:
+        for leaf in walk(step.relation):
+            if isinstance(leaf, Changes):
+                expected.of_changes(leaf)
+        for lookup in step.lookups:
+            if lookup.leaf not in fetched:
+                fetched.add(lookup.leaf)
+                yield _operand(lookup, expected, sources, limits)
+        if steps.stored not in fetched and step.reads(steps.stored):
+            fetched.add(steps.stored)
+            yield reading
+        if step.leaf is None:
+            yield EvaluateRefresh(step.relation)
+        else:
+            expected.of_step(step.relation, step.leaf)
+            yield EvaluateStep(step.relation, step.leaf)
 
 
 def _has_one_row(strategy: Strategy) -> bool:
@@ -138,24 +199,59 @@ class _Found:
     of: int
 
 
+class _Expected:
+    """What is expected of each column that keys can be taken from."""
+
+    def __init__(self, sources: Mapping[str, Source]) -> None:
+        self._sources = sources
+        self._found: dict[tuple[Leaf, Attribute], _Found] = {}
+        self._changed = _Found(
+            sum(s.changed for s in sources.values()), max(s.rows for s in sources.values())
+        )
+
+    def of_changes(self, leaf: Changes) -> None:
+        source = self._sources[leaf.table]
+        self._set(leaf, _Found(source.changed, source.rows))
+
+    def of_lookup(self, leaf: Scan, rows: int) -> None:
+        self._set(leaf, _Found(rows, self._sources[leaf.table].rows))
+
+    def of_step(self, relation: Relation, leaf: Given) -> None:
+        """A temporary's column is as selective as the columns that it comes from."""
+        for attribute in leaf.attributes:
+            origin = origin_of(relation, attribute)
+            found = None if origin is None else self.of(origin)
+            self._found[leaf, attribute] = found or self._changed
+
+    def of(self, origin: Origin) -> _Found | None:
+        """The expectation for all columns of an origin, or None if one is not at hand."""
+        parts = [self._found.get(column) for column in origin.columns]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        return _Found(sum(part.rows for part in known), max(part.of for part in known))
+
+    def _set(self, leaf: Leaf, found: _Found) -> None:
+        self._found.update({(leaf, attribute): found for attribute in leaf.attributes})
+
+
 def _operand(
-    lookup: LookUp, found: dict[Attribute, _Found], sources: Mapping[str, Source], limits: Limits
+    lookup: LookUp, expected: _Expected, sources: Mapping[str, Source], limits: Limits
 ) -> LookUpRows | ScanRows:
     leaf = lookup.leaf
     source = sources[leaf.table]
     version = source.before if leaf.state is State.PRE else source.after
-    probes = tuple(p for p in lookup.probes if p.source in found)
-    if probes:
-        expected = min(_expected(probe, found, source) for probe in probes)
-        if expected <= limits.lookup_rows:
-            found.update(dict.fromkeys(leaf.attributes, _Found(expected, source.rows)))
-            return LookUpRows(leaf, version, probes, expected)
-    return ScanRows(leaf, version, source.rows)
+    found = [(p, keys) for p in lookup.probes if (keys := expected.of(p.origin)) is not None]
+    if found:
+        rows = min(_met(keys, source) for _, keys in found)
+        if rows <= limits.lookup_rows:
+            expected.of_lookup(leaf, rows)
+            return LookUpRows(leaf, version, tuple(p for p, _ in found), rows, lookup.needs)
+    return ScanRows(leaf, version, source.rows, lookup.needs)
 
 
-def _expected(probe: Probe, found: dict[Attribute, _Found], source: Source) -> int:
+def _met(keys: _Found, source: Source) -> int:
     """Keys times a fan-out guessed from the sizes: a row of orders meets 4 of lineitem, 1 of customer."""
-    keys = found[probe.source]
     fan_out = max(1, round(source.rows / max(keys.of, 1)))
     return min(keys.rows * fan_out, source.rows)
 

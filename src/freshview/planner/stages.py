@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from freshview.algebra.relations import Relation, Scan, State
+from freshview.algebra.relations import Changes, Given, Relation, Scan, State
 from freshview.planner.lookups import Probes, probe_text
 from freshview.reasons import Reason
 
@@ -32,6 +32,7 @@ class LookUpRows:
     version: int
     probes: Probes
     expected: int
+    needs: frozenset[Changes | Given] = frozenset()
 
     def __str__(self) -> str:
         return (
@@ -47,6 +48,7 @@ class ScanRows:
     leaf: Scan
     version: int
     expected: int
+    needs: frozenset[Changes | Given] = frozenset()
 
     def __str__(self) -> str:
         return (
@@ -56,14 +58,14 @@ class ScanRows:
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluateChange:
-    """The change table by itself, so that its keys can be looked up in a large view."""
+class EvaluateStep:
+    """A temporary, computed once: a shared delta, or a change table whose keys are looked up."""
 
     relation: Relation
-    leaf: Scan
+    leaf: Given
 
     def __str__(self) -> str:
-        return "evaluate the change table"
+        return f"evaluate {self.leaf.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ Stage = (
     ReadChanges
     | LookUpRows
     | ScanRows
-    | EvaluateChange
+    | EvaluateStep
     | ReadStored
     | EvaluateRefresh
     | ApplyRows

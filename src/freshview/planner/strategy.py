@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -19,14 +19,19 @@ from freshview.algebra.relations import (
 from freshview.algebra.schema import Attribute, Numbering
 from freshview.algebra.traverse import numbering, tables
 from freshview.change_table.aggregate import change_table, stored_states
-from freshview.change_table.refresh_operator import GroupLayout, refresh
-from freshview.change_table.states import aggregate_states
-from freshview.counting.canonical import Canonical, canonical
-from freshview.counting.extent import count_table, forms_delta, stored_extent
+from freshview.change_table.late_update import groups_at_stake, late_values
+from freshview.change_table.refresh_operator import GroupLayout, refresh, stored_groups
+from freshview.change_table.states import ROWS_NAME, AggregateStates, aggregate_states
+from freshview.counting.canonical import is_spju, normal
+from freshview.counting.extent import count_table, stored_extent
 from freshview.counting.refresh import touched_extent
+from freshview.delta.derivation import Derivation, Kind, Temporary
 from freshview.delta.derive import derive
+from freshview.delta.exactness import check_exact
+from freshview.group_recompute.recompute import recomputed_groups, stored_rows, touched_groups
 from freshview.planner.kept_columns import check_counted, check_hidden, check_key
 from freshview.reasons import NoRule, Reason
+from freshview.rewrite.merge_projections import merge_projections
 from freshview.rewrite.rules import rewrite
 
 
@@ -34,16 +39,38 @@ class Technique(Enum):
     """The ways to keep a view; the names are those of the papers."""
 
     COUNTING = "counting"
+    DELTA = "delta"
     CHANGE_TABLE = "change table"
+    GROUP_RECOMPUTE = "group recompute"
     FULL = "full recompute"
 
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """An expression for the touched stored rows, and the leaf that stands for the stored view."""
+    """An expression for the touched stored rows, and the leaf that stands for the stored view.
+
+    ``temporaries`` are computed before it, and may read the stored view as well.
+    """
 
     relation: Relation
     stored: Scan
+    temporaries: tuple[Temporary, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    """The expressions that refresh a view for one set of changed tables.
+
+    ``change`` is the count table, the change table or the touched groups; ``direct`` refreshes with it
+    written out, where that is possible, and ``stepwise`` reads it as rows computed before.
+    """
+
+    temporaries: tuple[Temporary, ...]
+    change: Relation
+    change_rows: Temporary
+    change_leaf: Relation
+    direct: Refreshed | None
+    stepwise: Refreshed
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +84,8 @@ class Strategy:
     key: tuple[Attribute, ...]
     rows: Relation
     reason: Reason | None = None
-    forms: tuple[Canonical, ...] = ()
+    maintained: Relation | None = None
+    """What the delta is derived from: the view in canonical form, or what is below its aggregate."""
     aggregate: Aggregate | None = None
     layout: GroupLayout | None = None
 
@@ -73,25 +101,72 @@ class Strategy:
     @property
     def is_counted(self) -> bool:
         """Whether a stored row stands for ``__count`` rows of the view."""
-        return self.technique is Technique.COUNTING
+        return self.technique in (Technique.COUNTING, Technique.DELTA)
 
-    def change(self, changed: Collection[str]) -> Relation | None:
-        """The count table or change table when these sources change; None if the view cannot."""
-        if self.technique is Technique.COUNTING:
-            return count_table(self.forms, self.visible, changed)
+    def maintenance(self, changed: Mapping[str, Kind]) -> Maintenance | None:
+        """The expressions for these changed sources; None if the view cannot change with them."""
+        assert self.maintained is not None
+        new = numbering(self.relation, self.rows, self.maintained)
+        derivation = Derivation(self.maintained, changed, new=new)
+        change = self._change(derivation)
+        if change is None:
+            return None
+        change = merge_projections(change)
+        below = tuple(derivation.temporaries)
+        leaf = derivation.temporary(change, "□")
+        rows = derivation.temporaries[-1]
+        direct = None
+        if not self._needs_steps(changed):
+            direct = self._refreshed(change, derivation)
+        return Maintenance(below, change, rows, leaf, direct, self._refreshed(leaf, derivation))
+
+    def _change(self, derivation: Derivation) -> Relation | None:
+        """The count table, the change table or the touched groups."""
+        assert self.maintained is not None
+        if self.is_counted:
+            return count_table(self.maintained, derivation)
         assert self.aggregate is not None
         assert self.layout is not None
-        delta = forms_delta(self.forms, self.aggregate.child.attributes, changed)
-        return None if delta is None else change_table(self.aggregate, delta, self.layout.states)
+        delta = derive(self.maintained, derivation)
+        if delta is None:
+            return None
+        if self.technique is Technique.GROUP_RECOMPUTE:
+            return touched_groups(self.aggregate, delta.relation)
+        return change_table(self.aggregate, delta.relation, self.layout.states, derivation.new)
 
-    def refreshed(self, change: Relation) -> Refreshed:
+    def _needs_steps(self, changed: Mapping[str, Kind]) -> bool:
+        """Whether the change table is read more than once: to find groups, then to refresh."""
+        return self.technique is Technique.GROUP_RECOMPUTE or self._has_late_update(changed)
+
+    def _has_late_update(self, changed: Mapping[str, Kind]) -> bool:
+        """Whether an extremum can be lost: not while all that happens is insertions."""
+        if self.layout is None or not self.layout.states.extrema:
+            return False
+        assert self.maintained is not None
+        delta = derive(self.maintained, Derivation(self.maintained, changed))
+        return delta is not None and not delta.insertions_only
+
+    def _refreshed(self, change: Relation, derivation: Derivation) -> Refreshed:
         """The refresh operator applied to a change table and the stored view."""
-        if self.technique is Technique.COUNTING:
-            touched = touched_extent(change, self.view)
+        new = derivation.new
+        if self.is_counted:
+            touched = touched_extent(change, self.view, new)
             return Refreshed(touched.relation, touched.stored)
         assert self.layout is not None
-        groups = refresh(change, self.layout, self.view)
-        return Refreshed(groups.relation, groups.stored)
+        assert self.aggregate is not None
+        assert self.maintained is not None
+        stored = stored_groups(self.layout, self.view, new)
+        post = derivation.post(self.maintained)
+        if self.technique is Technique.GROUP_RECOMPUTE:
+            groups = recomputed_groups(self.aggregate, post, change, self.layout, stored, new)
+            return Refreshed(groups, stored.leaf)
+        if not self._has_late_update(derivation.changed):
+            return Refreshed(refresh(change, self.layout, stored, new), stored.leaf)
+        at_stake = groups_at_stake(change, self.layout, stored, new)
+        asked = derivation.temporary(at_stake, "late")
+        late = late_values(self.aggregate, post, asked, self.layout, new)
+        refreshed = refresh(change, self.layout, stored, new, late)
+        return Refreshed(refreshed, stored.leaf, (derivation.temporaries[-1],))
 
 
 def strategy(view: str, definition: Relation) -> Strategy:
@@ -101,62 +176,96 @@ def strategy(view: str, definition: Relation) -> Strategy:
     """
     relation = rewrite(definition)
     try:
-        peeled = _peel(relation)
-        if peeled is not None:
-            return _by_change_table(view, relation, *peeled)
-        return _by_counting(view, relation)
+        return _chosen(view, relation)
     except NoRule as missing:
         return Strategy(
             view, Technique.FULL, relation, relation.attributes, (), relation, missing.reason
         )
 
 
-def _by_counting(view: str, relation: Relation) -> Strategy:
-    forms = _forms(relation)
+def _chosen(view: str, relation: Relation) -> Strategy:
+    peeled = _peel(relation)
+    if peeled is None:
+        technique = Technique.COUNTING if is_spju(relation) else Technique.DELTA
+        return _by_extent(view, relation, technique)
+    aggregate, outputs = peeled
+    try:
+        return _by_change_table(view, relation, aggregate, outputs)
+    except NoRule:
+        if not aggregate.group:
+            raise
+        return _by_group_recompute(view, relation, aggregate, outputs)
+
+
+def _by_extent(view: str, relation: Relation, technique: Technique) -> Strategy:
+    maintained = _maintained(relation)
     check_counted(relation.attributes)
     check_key(relation.attributes)
     rows = stored_extent(relation)
     return Strategy(
         view,
-        Technique.COUNTING,
+        technique,
         relation,
         rows.attributes,
         relation.attributes,
         rows,
-        forms=forms,
+        maintained=maintained,
     )
 
 
 def _by_change_table(
     view: str, relation: Relation, aggregate: Aggregate, outputs: tuple[Output, ...]
 ) -> Strategy:
-    forms = _forms(aggregate.child)
     new = numbering(relation)
     states = aggregate_states(aggregate, new)
     values = {output.attribute: states.value(output.call) for output in aggregate.aggregates}
     visible = tuple(Output(o.attribute, substitute(o.expression, values)) for o in outputs)
     layout = GroupLayout(aggregate.group, _key(aggregate, visible, new), states, visible)
+    rows = layout.rows(stored_states(aggregate, states, new))
+    return _by_groups(view, Technique.CHANGE_TABLE, relation, aggregate, layout, rows)
+
+
+def _by_group_recompute(
+    view: str, relation: Relation, aggregate: Aggregate, outputs: tuple[Output, ...]
+) -> Strategy:
+    for output in aggregate.aggregates:
+        check_exact(output.call)
+    new = numbering(relation)
+    states = AggregateStates(new.attribute(ROWS_NAME, "bigint", nullable=False), ())
+    layout = GroupLayout(aggregate.group, _key(aggregate, outputs, new), states, outputs)
+    rows = layout.rows(stored_rows(aggregate, states))
+    return _by_groups(view, Technique.GROUP_RECOMPUTE, relation, aggregate, layout, rows)
+
+
+def _by_groups(
+    view: str,
+    technique: Technique,
+    relation: Relation,
+    aggregate: Aggregate,
+    layout: GroupLayout,
+    rows: Relation,
+) -> Strategy:
+    maintained = _maintained(aggregate.child)
     check_key(layout.key)
     check_hidden(layout.columns(), relation.attributes)
     return Strategy(
         view,
-        Technique.CHANGE_TABLE,
+        technique,
         relation,
         layout.columns(),
         layout.key,
-        layout.rows(stored_states(aggregate, states)),
-        forms=forms,
+        rows,
+        maintained=maintained,
         aggregate=aggregate,
         layout=layout,
     )
 
 
-def _forms(relation: Relation) -> tuple[Canonical, ...]:
-    """The canonical forms of a relation, or NoRule for the operator that prevents them."""
-    derive(relation, tables(relation))
-    forms = canonical(relation)
-    assert forms is not None, "every operator with a delta rule has a canonical form"
-    return forms
+def _maintained(relation: Relation) -> Relation:
+    """The relation in canonical form; NoRule for an operator that has no delta rule."""
+    maintained = merge_projections(normal(relation))
+    derive(maintained, Derivation(maintained, tables(maintained)))
+    return maintained
 
 
 def _peel(relation: Relation) -> tuple[Aggregate, tuple[Output, ...]] | None:

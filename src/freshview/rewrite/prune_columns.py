@@ -14,8 +14,11 @@ from freshview.algebra.expressions import Expression, references
 from freshview.algebra.relations import (
     Aggregate,
     Changes,
+    Difference,
     Expand,
     Generate,
+    Given,
+    Intersection,
     Join,
     Limit,
     MarkJoin,
@@ -47,8 +50,10 @@ def _prune(node: Relation, needed: Needed) -> Relation:
     match node:
         case Scan(_, attributes):
             return _replaced(node, attributes=_kept(attributes, needed) or attributes[:1])
-        case Changes() | Values():
+        case Changes() | Given() | Values():
             return node
+        case Intersection(left, right) | Difference(left, right):
+            return _replaced(node, left=prune_columns(left), right=prune_columns(right))
         case Project(child, outputs):
             kept = tuple(o for o in outputs if o.attribute in needed) or outputs[:1]
             below = _reads(o.expression for o in kept)

@@ -5,7 +5,7 @@
     σ_p(L ⋈_q R)       = σ_{p_L}(L) ⋈_{q ∧ p_LR} σ_{p_R}(R)
     σ_p(L ⟕_q R)       = σ_{p_rest}(σ_{p_L}(L) ⟕_q R)
     σ_p(L ⋉ R), σ_p(L ▷ R)  push what reads L
-    σ_p(E₁ ⊎ E₂)       = σ_p(E₁) ⊎ σ_p(E₂)
+    σ_p(E₁ ⊎ E₂)       = σ_p(E₁) ⊎ σ_p(E₂)          and so for ∩ and −
     σ_p(π_{G,F}(E))    = σ_{p_rest}(π_{G,F}(σ_{p_G}(E)))  G not empty
 
 A predicate that is not deterministic stays where it is.
@@ -27,6 +27,8 @@ from freshview.algebra.expressions import (
 )
 from freshview.algebra.relations import (
     Aggregate,
+    Difference,
+    Intersection,
     Join,
     OuterJoin,
     Project,
@@ -81,8 +83,16 @@ def _push_into(child: Relation, parts: tuple[Expression, ...], original: Relatio
             if inside:
                 return _wrap(replace(child, left=_selected(left, inside)), rest)
         case Union(operands, attributes):
-            pushed = tuple(_selected(o, _renamed(parts, attributes, o)) for o in operands)
-            return replace(child, children=pushed)
+            each = tuple(_selected(o, _renamed(parts, attributes, o)) for o in operands)
+            return replace(child, children=each)
+        case Intersection(left, right) | Difference(left, right):
+            inside, rest = _split(parts, left.attributes)
+            if inside:
+                others = _renamed(inside, left.attributes, right)
+                pushed = replace(
+                    child, left=_selected(left, inside), right=_selected(right, others)
+                )
+                return _wrap(pushed, rest)
         case Aggregate(below, group, _) if group:
             inside, rest = _split(parts, group)
             if inside:

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from freshview.delta.derivation import Kind
 from freshview.errors import HistoryLost
 from freshview.planner.explain import operator_text, technique_text, view_text
 from freshview.planner.plan import RefreshPlan
@@ -14,7 +15,7 @@ from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason, reason_of
 from freshview.runtime.catalog import Policy, ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion
-from freshview.runtime.incremental import cheaper, row_count
+from freshview.runtime.incremental import cheaper, kinds, row_count
 from freshview.runtime.parts import Parts
 from freshview.runtime.recompute_reasons import reason_for_full
 
@@ -122,7 +123,10 @@ def _plan(
     if assumed:
         arrived = dict.fromkeys(vector, 1)
         vector = {n: SourceVersion(s.version + 1, s.table_id) for n, s in vector.items()}
-    change = incremental.change(strategy, frozenset(arrived))
+    change = incremental.change(
+        strategy,
+        dict.fromkeys(arrived, Kind.ANY) if assumed else kinds({n: deltas[n] for n in arrived}),
+    )
     assert change is not None
     rows = {name: SourceVersion(consumed.sources[name].version, "") for name in vector}
     plan = incremental.plan(entry, strategy, consumed, vector, arrived, change, sizes_at=rows)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
 
-from freshview.algebra.relations import Changes, Relation, Scan
-from freshview.algebra.schema import Attribute
+from freshview.algebra.relations import Changes, Given, Relation, Scan
 from freshview.algebra.traverse import walk
+from freshview.delta.derivation import Kind
 from freshview.faults import point
-from freshview.planner.lookups import Probe, Probes
 from freshview.planner.lower import TableLeaf
 from freshview.planner.plan import (
     ChangePlan,
@@ -32,8 +29,8 @@ from freshview.planner.small_plans import Bound
 from freshview.planner.stages import (
     Advance,
     ApplyRows,
-    EvaluateChange,
     EvaluateRefresh,
+    EvaluateStep,
     LookUpRows,
     ReadChanges,
     ReadStored,
@@ -50,11 +47,14 @@ from freshview.runtime.fetching import rows_that_fit
 from freshview.runtime.outcome import outcome
 from freshview.runtime.parts import Parts
 from freshview.runtime.report import ADVANCED, INCREMENTAL, ViewReport
+from freshview.runtime.work import Work, distinct, variety
 from freshview.storage.consolidate import consolidated
 from freshview.storage.interface import COUNT, Rows, picked
 
 if TYPE_CHECKING:
     from freshview.runtime.refresh import Refresh
+
+PlanKey = tuple[int, frozenset[tuple[str, Kind]]]
 
 
 class Preferred(Exception):
@@ -75,44 +75,13 @@ class Handover:
     release: Callable[[], object]
 
 
-@dataclass(slots=True)
-class Work:
-    """Rows gathered by the stages of one refresh, and where its time went."""
-
-    entry: ViewEntry
-    strategy: Strategy
-    change: ChangePlan
-    deltas: Mapping[str, Rows]
-    leaves: dict[TableLeaf, Rows] = field(default_factory=dict)
-    known: dict[int, dict[Attribute, pa.ChunkedArray]] = field(default_factory=dict)
-    changed_rows: Rows | None = None
-    touched: Rows | None = None
-    rows_read: int = 0
-    stages_ms: dict[str, float] = field(default_factory=dict)
-    cached: list[DataFrame] = field(default_factory=list)
-
-    def release(self) -> None:
-        """Let go of what Spark keeps in memory for this view."""
-        for frame in self.cached:
-            frame.unpersist()
-
-    @contextmanager
-    def timed(self, stage: str) -> Iterator[None]:
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            spent = (time.perf_counter() - started) * 1000
-            self.stages_ms[stage] = self.stages_ms.get(stage, 0.0) + spent
-
-
 class IncrementalRefresh:
     """Runs the stages of incremental refreshes, keeping what depends on definitions alone."""
 
     def __init__(self, parts: Parts, limits: Limits) -> None:
         self.parts = parts
         self.limits = limits
-        self._plans: dict[tuple[int, frozenset[str]], tuple[Strategy, ChangePlan | None]] = {}
+        self._plans: dict[PlanKey, tuple[Strategy, ChangePlan | None]] = {}
 
     def run(
         self,
@@ -140,7 +109,7 @@ class IncrementalRefresh:
         arrived = {name: rows for name, rows in deltas.items() if counts[name]}
         if arrived and strategy.reason is not None:
             raise Preferred(strategy.reason)
-        change = self.change(strategy, frozenset(arrived)) if arrived else None
+        change = self.change(strategy, kinds(arrived)) if arrived else None
         rows_in = sum(counts.values())
         if change is None:
             commit = run.commit(entry, consumed, vector, ADVANCED)
@@ -156,9 +125,9 @@ class IncrementalRefresh:
         run.source_rows[entry.name] = everything
         if policy is Policy.AUTO and plan.costs.prefers_full:
             raise Preferred(cheaper(plan))
-        work = Work(entry, strategy, change, arrived)
+        work = Work(entry, strategy, change, plan.steps)
         work.stages_ms["read changes"] = read_ms
-        self._feed(work)
+        work.feed(arrived)
         version = self._run_stages(plan, work, consumed, vector, run)
         assert work.touched is not None
         return ViewReport(
@@ -225,9 +194,9 @@ class IncrementalRefresh:
             found[name] = consolidated(rows) if isinstance(rows, pa.Table) else rows
         return found
 
-    def change(self, strategy: Strategy, changed: frozenset[str]) -> ChangePlan | None:
-        """The derived expressions, kept per strategy and set of changed sources."""
-        key = (id(strategy), changed)
+    def change(self, strategy: Strategy, changed: Mapping[str, Kind]) -> ChangePlan | None:
+        """The derived expressions, kept per strategy, set of changed sources and kinds of change."""
+        key = (id(strategy), frozenset(changed.items()))
         if key not in self._plans:
             self._plans[key] = (strategy, change_plan(strategy, changed))
         return self._plans[key][1]
@@ -263,15 +232,6 @@ class IncrementalRefresh:
     def _rows(self, name: str, source: SourceVersion) -> int:
         return self.parts.sources.state(name, source.version).rows or 0
 
-    def _feed(self, work: Work) -> None:
-        """Put the deltas where the terms read them."""
-        for term in work.change.terms:
-            rows = _of_leaf(work.deltas[term.delta.table], term.delta)
-            work.leaves[term.delta] = rows
-            if isinstance(rows, pa.Table):
-                known = {a: rows[a.name] for a in term.delta.columns}
-                work.known[term.number] = known
-
     def _stage(
         self,
         stage: Stage,
@@ -288,19 +248,17 @@ class IncrementalRefresh:
             case LookUpRows():
                 with work.timed("look up"):
                     self._look_up(stage, work)
-            case ScanRows(leaf, version):
-                work.leaves[leaf] = self._scan(leaf, version)
-            case EvaluateChange(relation, leaf):
+            case ScanRows():
+                self._scan(stage, work)
+            case EvaluateStep(relation, leaf):
                 with work.timed("evaluate"):
-                    work.changed_rows = self._evaluated("change", relation, work)
-                    work.leaves = {leaf: work.changed_rows}
+                    work.leaves[leaf] = self._evaluated(leaf.name, relation, work)
             case ReadStored():
                 with work.timed("read view"):
                     self._read_stored(stage, work)
             case EvaluateRefresh(relation):
                 with work.timed("evaluate"):
-                    variant = "refresh" if work.changed_rows is None else "large"
-                    work.touched = self._evaluated(variant, relation, work)
+                    work.touched = self._evaluated("⊔", relation, work)
             case ApplyRows():
                 with work.timed("apply"):
                     return self._apply(work, consumed, vector, run)
@@ -311,22 +269,36 @@ class IncrementalRefresh:
         return None
 
     def _look_up(self, stage: LookUpRows, work: Work) -> None:
-        leaf, known = stage.leaf, work.known.get(stage.leaf.term, {})
-        probe = _best(stage.probes, known)
-        if probe is None:
-            work.leaves[leaf] = self._scan(leaf, stage.version)
+        if work.is_idle(stage.needs):
+            self._fetch_none(stage, work)
             return
-        keys = _keys(known[probe.source], probe)
+        found = work.best_keys(stage.probes)
+        if found is None:
+            self._scan(ScanRows(stage.leaf, stage.version, stage.expected), work)
+            return
+        probe, keys = found
+        leaf = stage.leaf
         columns = [a.name for a in leaf.attributes]
         rows = self.parts.sources.lookup(leaf.table, stage.version, columns, probe.key.name, keys)
         work.leaves[leaf] = rows
         if isinstance(rows, pa.Table):
-            work.rows_read += rows.num_rows
-            known.update({a: rows[a.name] for a in leaf.attributes})
+            work.read(leaf, rows.num_rows)
 
-    def _scan(self, leaf: Scan, version: int) -> DataFrame:
+    def _scan(self, stage: ScanRows, work: Work) -> None:
+        if work.is_idle(stage.needs):
+            self._fetch_none(stage, work)
+            return
+        leaf = stage.leaf
         columns = [a.name for a in leaf.attributes]
-        return self.parts.sources.scan(leaf.table, version, columns)
+        work.leaves[leaf] = self.parts.sources.scan(leaf.table, stage.version, columns)
+        work.read(leaf, stage.expected)
+
+    def _fetch_none(self, stage: LookUpRows | ScanRows, work: Work) -> None:
+        """No row of the leaf matters, so none is read; only its types are asked for."""
+        leaf = stage.leaf
+        columns = [a.name for a in leaf.attributes]
+        schema = self.parts.sources.state(leaf.table, stage.version).arrow_schema
+        work.leaves[leaf] = pa.schema([schema.field(name) for name in columns]).empty_table()
 
     def _read_stored(self, stage: ReadStored, work: Work) -> None:
         """The stored rows: all of a small view, else those with a key in the change table."""
@@ -334,20 +306,21 @@ class IncrementalRefresh:
         columns = [a.name for a in leaf.attributes]
         path = self.parts.catalog.path(work.entry)
         tables = self.parts.tables
+        changed = work.leaves.get(work.change.change)
         if not stage.by_key:
             rows = tables.read(path, stage.version, columns)[0]
-        elif isinstance(work.changed_rows, pa.Table):
-            key, keys = _stored_probe(work.change, work.strategy, work.changed_rows)
+        elif isinstance(changed, pa.Table):
+            key, keys = _stored_probe(work.change, work.strategy, changed)
             rows = tables.lookup(path, stage.version, columns, key, keys)[0]
         else:
             rows = tables.spark.read(path, stage.version, columns)
         if isinstance(rows, pa.Table):
-            work.rows_read += rows.num_rows
+            work.read(leaf, rows.num_rows)
         work.leaves[leaf] = rows
 
-    def _evaluated(self, variant: str, relation: Relation, work: Work) -> Rows:
+    def _evaluated(self, name: str, relation: Relation, work: Work) -> Rows:
         """The relation by Spark; brought to the driver when it is small."""
-        version = (variant, id(work.strategy), tuple(sorted(work.deltas)))
+        version = (name, id(work.steps))
         rows = self.parts.evaluator.evaluate(
             work.entry,
             version,
@@ -386,49 +359,29 @@ def row_count(rows: Rows, limit: int | None) -> int:
     return rows.count() if limit is None else rows.limit(max(limit, 0) + 1).count()
 
 
-def _of_leaf(rows: Rows, leaf: Changes) -> Rows:
-    """A source's delta in the columns of one of its occurrences."""
-    names = [a.name for a in leaf.columns]
-    mine = picked(rows, [*names, COUNT])
-    return consolidated(mine) if isinstance(mine, pa.Table) else mine
+def kinds(deltas: Mapping[str, Rows]) -> dict[str, Kind]:
+    """What the changed rows of each source turned out to be; those that stay in Spark may be any."""
 
+    def kind(rows: Rows) -> Kind:
+        only_more = isinstance(rows, pa.Table) and pc.min(rows[COUNT]).as_py() > 0
+        return Kind.INSERTIONS if only_more else Kind.ANY
 
-def _best(probes: Probes, known: Mapping[Attribute, pa.ChunkedArray]) -> Probe | None:
-    """The probe with the most distinct keys: its column tells rows apart best."""
-    usable = [probe for probe in probes if probe.source in known]
-    if len(usable) <= 1:
-        return usable[0] if usable else None
-    return max(usable, key=lambda probe: _variety(known[probe.source]))
-
-
-def _keys(values: pa.ChunkedArray, probe: Probe) -> pa.Array:
-    keys = _distinct(values)
-    return keys if probe.null_safe else keys.drop_null()
-
-
-def _distinct(values: pa.ChunkedArray) -> pa.Array:
-    """Each value once; nested ones as they are, since Arrow cannot compare them."""
-    return values.combine_chunks() if pa.types.is_nested(values.type) else pc.unique(values)
-
-
-def _variety(values: pa.ChunkedArray) -> int:
-    """How well a column tells rows apart; a nested one comes last, as only Spark can look it up."""
-    return 0 if pa.types.is_nested(values.type) else len(pc.unique(values))
+    return {name: kind(rows) for name, rows in deltas.items()}
 
 
 def _stored_probe(change: ChangePlan, strategy: Strategy, rows: pa.Table) -> tuple[str, pa.Array]:
     """A key column of the stored view and the values the change table has for it."""
     group = strategy.layout.group if strategy.layout is not None else strategy.key
-    pairs = []
-    for key, attribute in zip(strategy.key, group, strict=True):
-        place = change.relation.attributes.index(attribute)
-        pairs.append((key.name, rows[change.change_leaf.attributes[place].name]))
-    name, values = max(pairs, key=lambda pair: _variety(pair[1]))
-    return name, _distinct(values)
+    pairs = [
+        (key.name, rows[change.change_columns[attribute]])
+        for key, attribute in zip(strategy.key, group, strict=True)
+    ]
+    name, values = max(pairs, key=lambda pair: variety(pair[1]))
+    return name, distinct(values)
 
 
 def _read_by(relation: Relation, leaves: Mapping[TableLeaf, Rows]) -> dict[TableLeaf, Rows]:
-    wanted = [node for node in walk(relation) if isinstance(node, Scan | Changes)]
+    wanted = [node for node in walk(relation) if isinstance(node, Scan | Changes | Given)]
     return {leaf: leaves[leaf] for leaf in dict.fromkeys(wanted)}
 
 

@@ -1,0 +1,119 @@
+"""Late update functions: MIN and MAX asked of the base, for the groups that may have lost theirs.
+
+[GM06] 5.1: the change table of a MIN or MAX is formed as for other functions, and the update function
+holds a query, executed as late as possible: only when the row that it would update is in the view
+and its extremum may be among what was deleted.
+"""
+
+from __future__ import annotations
+
+from freshview.algebra.aggregates import AggregateCall
+from freshview.algebra.expressions import (
+    TRUE,
+    Call,
+    Column,
+    Expression,
+    add,
+    conjunction,
+    equal,
+    integer,
+    same,
+)
+from freshview.algebra.relations import (
+    Aggregate,
+    AggregateOutput,
+    Join,
+    Output,
+    Project,
+    Relation,
+    Select,
+    Semijoin,
+    keep,
+)
+from freshview.algebra.schema import Attribute, Numbering
+from freshview.change_table.refresh_operator import GroupLayout, LateValues, StoredGroups
+from freshview.change_table.states import ArgumentState, Extremum
+
+
+def groups_at_stake(
+    change_table: Relation, layout: GroupLayout, stored: StoredGroups, new: Numbering
+) -> Relation:
+    """Π_G(σ_{lost}(□V ⋈_{≡G} V)): groups of the view whose extremum may be gone and is not replaced.
+
+    lost: something deleted reaches the stored extremum, nothing inserted does, and values are left.
+    """
+    at_stake = [
+        _may_be_lost(argument, extremum, stored) for argument, extremum in layout.states.extrema
+    ]
+    condition = at_stake[0]
+    for other in at_stake[1:]:
+        condition = Call("or", (condition, other), "boolean")
+    matched = Join(change_table, stored.leaf, stored.matches(layout))
+    fallback = Output(new.attribute("one", "bigint"), integer(1))
+    columns = tuple(keep(a) for a in layout.group) or (fallback,)
+    return Project(Select(matched, condition), columns)
+
+
+def late_values(
+    node: Aggregate, post: Relation, groups: Relation, layout: GroupLayout, new: Numbering
+) -> LateValues:
+    """π_{G, MIN, MAX}(Eᵖᵒˢᵗ ⋉_{≡G} groups): the extrema of these groups, from the base.
+
+    Reads E after the change, at the pinned version ([B07] Table 4.3 for these groups alone).
+    """
+    fresh = tuple(new.attribute(a.name, a.type) for a in groups.attributes)
+    renamed = Project(
+        groups,
+        tuple(Output(f, Column(a)) for f, a in zip(fresh, groups.attributes, strict=True)),
+    )
+    on: Expression | None = None
+    if node.group:
+        pairs = zip(node.group, fresh, strict=True)
+        on = conjunction(tuple(same(Column(a), Column(f)) for a, f in pairs))
+    rows = Semijoin(post, renamed, on)
+    calls: list[AggregateOutput] = []
+    columns: list[Output] = []
+    values: dict[Attribute, Attribute] = {}
+    arguments: dict[Expression, Attribute] = {}
+    for argument, extremum in layout.states.extrema:
+        column = arguments.setdefault(
+            argument.argument, new.attribute("argument", argument.argument.type)
+        )
+        values[extremum.value] = new.attribute(extremum.value.name, extremum.value.type)
+        call = AggregateCall(extremum.function, (Column(column),), extremum.value.type)
+        calls.append(AggregateOutput(values[extremum.value], call))
+    columns = [Output(column, argument) for argument, column in arguments.items()]
+    below = Project(rows, (*(keep(a) for a in node.group), *columns))
+    grouped = Aggregate(below, node.group, tuple(calls))
+    keys = tuple(new.attribute(a.name, a.type) for a in node.group)
+    found = new.attribute("found", "boolean")
+    outputs = (
+        *(Output(k, Column(a)) for k, a in zip(keys, node.group, strict=True)),
+        Output(found, TRUE),
+        *(keep(value) for value in values.values()),
+    )
+    whole: Relation = Project(grouped, outputs)
+    if not node.group:
+        whole = _only_if_asked(whole, groups, new)
+    return LateValues(whole, keys, found, values)
+
+
+def _only_if_asked(values: Relation, groups: Relation, new: Numbering) -> Relation:
+    """Without groups an aggregate has a row over nothing too; it counts only if it was asked for."""
+    asked = Project(groups, (Output(new.attribute("asked", "bigint"), integer(1)),))
+    return Semijoin(values, asked, None)
+
+
+def _may_be_lost(argument: ArgumentState, extremum: Extremum, stored: StoredGroups) -> Expression:
+    before = Column(stored.before[extremum.value])
+    left = add(Column(stored.before[argument.present]), Column(argument.present), "bigint")
+    some_left = Call("not", (equal(left, integer(0)),), "boolean")
+    gone = _surely(extremum.reaches(Column(extremum.lost), before))
+    replaced = _surely(extremum.reaches(Column(extremum.gained), before))
+    both = Call("and", (gone, Call("not", (replaced,), "boolean")), "boolean")
+    return Call("and", (some_left, both), "boolean")
+
+
+def _surely(condition: Expression) -> Expression:
+    """The condition, false where a null leaves it open."""
+    return Call("coalesce", (condition, equal(integer(0), integer(1))), "boolean")

@@ -1,0 +1,1 @@
+"""Group recompute: only the groups that a change touches, from the base."""

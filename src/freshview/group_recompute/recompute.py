@@ -1,0 +1,92 @@
+"""The touched groups of an aggregate view, computed again and set in place of the stored ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from freshview.algebra.aggregates import AggregateCall
+from freshview.algebra.expressions import Call, Column, Expression, conjunction, same
+from freshview.algebra.relations import (
+    Aggregate,
+    AggregateOutput,
+    OuterJoin,
+    Output,
+    Project,
+    Relation,
+    Semijoin,
+    keep,
+)
+from freshview.algebra.schema import Attribute, Numbering
+from freshview.change_table.refresh_operator import GroupLayout, StoredGroups, marks
+from freshview.change_table.states import AggregateStates
+
+
+def touched_groups(node: Aggregate, delta: Relation) -> Relation:
+    """K = π_G(δE): the groups that a changed row belongs to, each once."""
+    return Aggregate(Project(delta, tuple(keep(a) for a in node.group)), node.group, ())
+
+
+def stored_rows(node: Aggregate, states: AggregateStates) -> Relation:
+    """π_{G,F,count(*)}(E): every group with the number of its rows, which tells that it is stored."""
+    return replace(node, aggregates=(*node.aggregates, _rows(states)))
+
+
+def recomputed_groups(
+    node: Aggregate,
+    post: Relation,
+    groups: Relation,
+    layout: GroupLayout,
+    stored: StoredGroups,
+    new: Numbering,
+) -> Relation:
+    """K ⟕ V ⟕ π_{G,F}(Eᵖᵒˢᵗ ⋉_{≡G} K): what each touched group was and what it is.
+
+    Any aggregate function that Spark has: the rows of a touched group are all read again, and no
+    others ([B07] Table 4.3 with the old value taken from the view instead of Qᵖʳᵉ). A group without
+    rows is deleted.
+    """
+    rows = layout.states.rows
+    fresh = tuple(new.attribute(a.name, a.type) for a in node.group)
+    keys = Project(groups, _renamed(fresh, node.group))
+    among = Semijoin(post, keys, _same(node.group, fresh))
+    again = Aggregate(among, node.group, (*node.aggregates, _rows(layout.states)))
+    shown = {o.attribute: new.attribute(o.attribute.name, o.attribute.type) for o in layout.visible}
+    counted = new.attribute(rows.name, rows.type)
+    held = tuple(new.attribute(a.name, a.type) for a in node.group)
+    columns = (
+        *_renamed(held, node.group),
+        *(Output(shown[o.attribute], o.expression) for o in layout.visible),
+        Output(counted, Column(rows)),
+    )
+    joined: Relation = OuterJoin(groups, stored.leaf, stored.matches(layout), True, False)
+    joined = OuterJoin(joined, Project(again, columns), _same(node.group, held), True, False)
+    # A group that is gone has no row to show its key; the change table has it.
+    keys_of = dict(zip(layout.key, layout.group, strict=True))
+    visible = (
+        Output(o.attribute, Column(keys_of.get(o.attribute, shown[o.attribute])))
+        for o in layout.visible
+    )
+    stays = Call("is not null", (Column(counted),), "boolean")
+    was = Call("is not null", (Column(stored.before[rows]),), "boolean")
+    return Project(
+        joined,
+        (
+            *layout.key_outputs(),
+            *visible,
+            Output(rows, Column(counted)),
+            *marks(layout, stored, stays, was, new),
+        ),
+    )
+
+
+def _rows(states: AggregateStates) -> AggregateOutput:
+    return AggregateOutput(states.rows, AggregateCall("count", (), "bigint"))
+
+
+def _renamed(new: tuple[Attribute, ...], old: tuple[Attribute, ...]) -> tuple[Output, ...]:
+    return tuple(Output(n, Column(o)) for n, o in zip(new, old, strict=True))
+
+
+def _same(left: tuple[Attribute, ...], right: tuple[Attribute, ...]) -> Expression | None:
+    pairs = zip(left, right, strict=True)
+    return conjunction(tuple(same(Column(a), Column(b)) for a, b in pairs))

@@ -1,0 +1,134 @@
+"""Rows gathered by the stages of one refresh, the keys they hold, and where the time went."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from freshview.algebra.relations import Changes, Given, Scan
+from freshview.algebra.schema import Attribute
+from freshview.algebra.traverse import walk
+from freshview.planner.bounds import Origin
+from freshview.planner.lookups import Probe, Probes
+from freshview.planner.lower import TableLeaf
+from freshview.planner.plan import ChangePlan, Steps
+from freshview.planner.strategy import Strategy
+from freshview.runtime.catalog import ViewEntry
+from freshview.storage.consolidate import consolidated
+from freshview.storage.interface import COUNT, Rows, picked
+
+
+@dataclass(slots=True)
+class Work:
+    """What one refresh has at hand."""
+
+    entry: ViewEntry
+    strategy: Strategy
+    change: ChangePlan
+    steps: Steps
+    leaves: dict[TableLeaf, Rows] = field(default_factory=dict)
+    touched: Rows | None = None
+    reads: Counter[str] = field(default_factory=Counter)
+    stages_ms: dict[str, float] = field(default_factory=dict)
+    cached: list[DataFrame] = field(default_factory=list)
+
+    @property
+    def rows_read(self) -> int:
+        return self.reads.total()
+
+    def read(self, leaf: Scan, rows: int) -> None:
+        """Count rows that were read of a table, or of the view itself."""
+        self.reads[leaf.table] += rows
+
+    def feed(self, deltas: Mapping[str, Rows]) -> None:
+        """Put the deltas where the steps read them."""
+        for step in self.steps.steps:
+            for leaf in walk(step.relation):
+                if isinstance(leaf, Changes) and leaf not in self.leaves:
+                    self.leaves[leaf] = _of_leaf(deltas[leaf.table], leaf)
+
+    def is_idle(self, needs: Collection[Changes | Given]) -> bool:
+        """Whether one of these leaves has turned out to be empty."""
+        return any(
+            isinstance(rows := self.leaves.get(leaf), pa.Table) and rows.num_rows == 0
+            for leaf in needs
+        )
+
+    def best_keys(self, probes: Probes) -> tuple[Probe, pa.Array] | None:
+        """The probe to use, and its keys.
+
+        Of several ways to the same column the one with the fewest keys, for each of them reaches
+        every row that matters; of several columns the one that tells rows apart best.
+        """
+        fewest: dict[Attribute, tuple[int, Probe, pa.ChunkedArray]] = {}
+        for probe in probes:
+            values = self._values(probe)
+            if values is not None:
+                keys = variety(values)
+                if probe.key not in fewest or keys < fewest[probe.key][0]:
+                    fewest[probe.key] = keys, probe, values
+        if not fewest:
+            return None
+        _, probe, values = max(fewest.values(), key=itemgetter(0))
+        keys = distinct(values)
+        if probe.null_safe and probe.origin.padded and not keys.null_count:
+            keys = pa.concat_arrays([keys, pa.nulls(1, keys.type)])
+        return probe, keys if probe.null_safe else keys.drop_null()
+
+    def _values(self, probe: Probe) -> pa.ChunkedArray | None:
+        """The values of a probe's origin, or None if it cannot be used."""
+        for origin in probe.without_null:
+            values = self._column(origin)
+            if values is None or values.null_count or origin.padded:
+                return None
+        return self._column(probe.origin)
+
+    def _column(self, origin: Origin) -> pa.ChunkedArray | None:
+        parts: list[pa.ChunkedArray] = []
+        for leaf, attribute in origin.columns:
+            rows = self.leaves.get(leaf)
+            if not isinstance(rows, pa.Table):
+                return None
+            column = rows[attribute.name]
+            parts.append(column.cast(parts[0].type) if parts else column)
+        chunks = [chunk for part in parts for chunk in part.chunks]
+        return pa.chunked_array(chunks, parts[0].type)
+
+    def release(self) -> None:
+        """Let go of what Spark keeps in memory for this view."""
+        for frame in self.cached:
+            frame.unpersist()
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = (time.perf_counter() - started) * 1000
+            self.stages_ms[stage] = self.stages_ms.get(stage, 0.0) + spent
+
+
+def distinct(values: pa.ChunkedArray) -> pa.Array:
+    """Each value once; nested ones as they are, since Arrow cannot compare them."""
+    return values.combine_chunks() if pa.types.is_nested(values.type) else pc.unique(values)
+
+
+def variety(values: pa.ChunkedArray) -> int:
+    """How well a column tells rows apart; a nested one comes last, as only Spark can look it up."""
+    return 0 if pa.types.is_nested(values.type) else len(pc.unique(values))
+
+
+def _of_leaf(rows: Rows, leaf: Changes) -> Rows:
+    """A source's delta in the columns of one of its occurrences."""
+    names = [a.name for a in leaf.columns]
+    mine = picked(rows, [*names, COUNT])
+    return consolidated(mine) if isinstance(mine, pa.Table) else mine

@@ -1,0 +1,143 @@
+"""Planned refreshes run by the oracle: steps, lookups and the refresh operator, without Spark.
+
+A scan gets the rows that one of its probes finds, picked by the dice, and no others: a bound that
+leaves out a row that matters gives a wrong view here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from freshview.algebra.evaluate import Bag, Database, Row, Table, evaluate
+from freshview.algebra.relations import Changes, Leaf
+from freshview.algebra.traverse import walk
+from freshview.delta.derivation import Kind
+from freshview.delta.transaction import Transaction
+from freshview.planner.bounds import Origin
+from freshview.planner.lookups import LookUp
+from freshview.planner.plan import change_plan
+from freshview.planner.strategy import Strategy
+from tests.properties.generators import Dice
+
+
+@dataclass(frozen=True)
+class Fetched(Database):
+    """The leaves of a refresh as far as they were fetched, and how many rows were read of each table."""
+
+    held: dict[Leaf, Bag] = field(default_factory=dict)
+    reads: Counter[str] = field(default_factory=Counter)
+
+    def leaf(self, leaf: Leaf) -> Bag:
+        return self.held[leaf] if leaf in self.held else Database.leaf(self, leaf)
+
+    def values(self, origin: Origin) -> set[Any]:
+        """Every value of an origin."""
+        found = {None} if origin.padded else set()
+        for leaf, attribute in origin.columns:
+            place = leaf.attributes.index(attribute)
+            found |= {row[place] for row in self.held[leaf]}
+        return found
+
+    def fetch(self, lookup: LookUp, dice: Dice) -> None:
+        """Put the rows of a leaf there that one of its probes finds, or all of them."""
+        leaf = lookup.leaf
+        rows = Database.leaf(self, leaf)
+        usable = [
+            probe
+            for probe in lookup.probes
+            if all(None not in self.values(origin) for origin in probe.without_null)
+        ]
+        if any(not self.held[needed] for needed in lookup.needs):
+            rows = Counter()
+        elif usable:
+            probe = dice.choice(usable)
+            keys = self.values(probe.origin)
+            if not probe.null_safe:
+                keys.discard(None)
+            place = leaf.attributes.index(probe.key)
+            rows = Counter({row: count for row, count in rows.items() if row[place] in keys})
+        self.held[leaf] = rows
+        self.reads[leaf.table] += rows.total()
+
+
+def recomputed(strategy: Strategy, state: Mapping[str, Table]) -> Bag:
+    """The stored rows of a view, computed from scratch."""
+    return evaluate(strategy.rows, Database(state))
+
+
+def kinds(transaction: Transaction) -> dict[str, Kind]:
+    """What an observer of the deltas knows of each table."""
+    return {
+        name: Kind.ANY if delta.deleted else Kind.INSERTIONS
+        for name, delta in transaction.deltas.items()
+    }
+
+
+def refreshed(
+    strategy: Strategy,
+    stored: Bag,
+    state: dict[str, Table],
+    transaction: Transaction,
+    dice: Dice,
+) -> tuple[Bag, Counter[str]]:
+    """The stored rows after a planned refresh, and the rows read of each table."""
+    change = change_plan(strategy, kinds(transaction))
+    if change is None:
+        return stored, Counter()
+    database = transaction.database(state)
+    names = tuple(a.name for a in strategy.stored)
+    before = {**database.pre, strategy.view: Table(names, stored)}
+    fetched = Fetched(database.post, before, database.deltas)
+    direct = change.direct is not None and dice.random() < 0.5
+    steps = change.direct if direct and change.direct is not None else change.stepwise
+    for step in steps.steps:
+        for leaf in walk(step.relation):
+            if isinstance(leaf, Changes):
+                fetched.held[leaf] = Database.leaf(fetched, leaf)
+        for lookup in step.lookups:
+            if lookup.leaf not in fetched.held:
+                fetched.fetch(lookup, dice)
+        if step.leaf is not None:
+            rows = evaluate(step.relation, fetched)
+            fetched.held[step.leaf] = rows
+        else:
+            touched = evaluate(step.relation, fetched)
+            return _applied(strategy, stored, touched), fetched.reads
+    raise AssertionError("the last step is the refresh")
+
+
+def _applied(strategy: Strategy, stored: Bag, touched: Bag) -> Bag:
+    """Set and delete rows by key, as storage does; a key must come once."""
+    names = [a.name for a in strategy.stored]
+    places = [strategy.stored.index(key) for key in strategy.key]
+    rows: dict[Row, Row] = {tuple(row[p] for p in places): row for row in stored}
+    assert len(rows) == stored.total()
+    seen: set[Row] = set()
+    for row, copies in touched.items():
+        new = row[: len(names)]
+        key = tuple(new[p] for p in places)
+        assert copies == 1, "a stored row comes once"
+        assert key not in seen, "a key comes once"
+        seen.add(key)
+        old = rows.pop(key, None)
+        if strategy.is_counted:
+            assert new[-1] - row[len(names)] == (old[-1] if old else 0), "the change is the change"
+            if new[-1]:
+                rows[key] = new
+            continue
+        keep, was = row[len(names) : len(names) + 2]
+        assert was is (old is not None)
+        if old is not None:
+            shown = [strategy.stored.index(a) for a in _shown(strategy)]
+            assert tuple(old[p] for p in shown) == row[len(names) + 2 :]
+        if keep:
+            rows[key] = new
+    return Counter(rows.values())
+
+
+def _shown(strategy: Strategy) -> tuple[Any, ...]:
+    assert strategy.layout is not None
+    return tuple(output.attribute for output in strategy.layout.visible)
