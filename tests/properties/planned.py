@@ -133,11 +133,15 @@ def _applied(strategy: Strategy, stored: Bag, touched: Bag) -> Bag:
         if old is not None:
             shown = [strategy.stored.index(a) for a in _shown(strategy)]
             assert tuple(old[p] for p in shown) == row[len(names) + 2 :]
+        if strategy.is_of_parts and keep:
+            assert new[-1] > 0
         if keep:
             rows[key] = new
     return Counter(rows.values())
 
 
 def _shown(strategy: Strategy) -> tuple[Any, ...]:
-    assert strategy.layout is not None
-    return tuple(output.attribute for output in strategy.layout.visible)
+    layout = strategy.layout or strategy.row_layout
+    assert layout is not None
+    shown = tuple(output.attribute for output in layout.visible)
+    return (*shown, strategy.row_layout.count) if strategy.row_layout else shown

@@ -114,7 +114,7 @@ def test_leaf_by_leaf_gives_the_same_delta(shape: str, data: Dice) -> None:
     database = transaction.database(state)
     total: Bag = Counter()
     for leaf in scans(view):
-        derivation = Derivation(view, transaction.deltas, leaf=leaf)
+        derivation = Derivation(view, transaction.deltas, leaves=[leaf])
         delta = derive(view, derivation)
         if delta is not None:
             part = signed(stepwise(delta.relation, derivation.temporaries, database))

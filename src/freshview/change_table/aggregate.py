@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.expressions import (
     Call,
@@ -24,6 +26,7 @@ from freshview.algebra.relations import (
     Relation,
     Repeat,
     Select,
+    Union,
     keep,
 )
 from freshview.algebra.schema import COUNT, Attribute, Numbering
@@ -33,10 +36,11 @@ from freshview.delta.states import consolidate
 
 def stored_states(node: Aggregate, states: AggregateStates, new: Numbering) -> Relation:
     """π_{G, states}(E): the states of every group, computed from scratch."""
-    counted = Project(node.child, (*map(keep, node.child.attributes), Output(COUNT, integer(1))))
+    one = new.attribute("one", "bigint", nullable=False)
+    counted = Project(node.child, (*map(keep, node.child.attributes), Output(one, integer(1))))
     extrema = tuple(Output(e.value, Column(e.gained)) for _, e in states.extrema)
     columns = (*map(keep, node.group), *map(keep, states.additive), *extrema)
-    return Project(_states(node, counted, states, new), columns)
+    return Project(_states(node, counted, one, states, new), columns)
 
 
 def change_table(
@@ -51,7 +55,25 @@ def change_table(
     """
     if states.extrema:
         delta = consolidate(delta)
-    changes = _states(node, delta, states, new)
+    return _changed(_states(node, delta, COUNT, states, new), states)
+
+
+def combined(
+    changes: Sequence[Relation], group: tuple[Attribute, ...], states: AggregateStates
+) -> Relation:
+    """Several change tables as one: U is + throughout, so they are added up by group."""
+    if len(changes) == 1:
+        return _changed(changes[0], states)
+    columns = (*group, *states.additive)
+    added = tuple(
+        AggregateOutput(state, AggregateCall("sum", (Column(state),), state.type))
+        for state in states.additive
+    )
+    return _changed(Aggregate(Union(tuple(changes), columns), group, added), states)
+
+
+def _changed(changes: Relation, states: AggregateStates) -> Relation:
+    """The groups in which something changes."""
     nothing: list[Expression] = [equal(Column(state), _zero(state)) for state in states.additive]
     nothing += [is_null(Column(a)) for _, e in states.extrema for a in (e.gained, e.lost)]
     unchanged: Expression | None = conjunction(tuple(nothing))
@@ -60,12 +82,16 @@ def change_table(
 
 
 def _states(
-    node: Aggregate, counted: Relation, states: AggregateStates, new: Numbering
+    node: Aggregate,
+    counted: Relation,
+    count: Attribute,
+    states: AggregateStates,
+    new: Numbering,
 ) -> Relation:
     """The changes of states per group of a relation with signed counts; sums over no row are zero."""
     signed = counted
     if not all(argument.multiplies for argument in states.arguments):
-        signed = _single_copies(counted)
+        signed = _single_copies(counted, count)
     columns: list[Output] = [keep(attribute) for attribute in node.group]
     results: list[tuple[Attribute, Attribute, str]] = []
 
@@ -74,15 +100,15 @@ def _states(
         columns.append(Output(column, addend))
         results.append((state, column, function))
 
-    collected(states.rows, Column(COUNT))
+    collected(states.rows, Column(count))
     for argument in states.arguments:
         missing = is_null(argument.argument)
-        collected(argument.present, either(missing, integer(0), Column(COUNT)))
+        collected(argument.present, either(missing, integer(0), Column(count)))
         if argument.total is not None:
-            collected(argument.total, _product(argument, argument.total.type))
+            collected(argument.total, _product(argument, argument.total.type, count))
         for extremum in argument.extrema:
             came, nothing = (
-                Call("<", (integer(0), Column(COUNT)), "boolean"),
+                Call("<", (integer(0), Column(count)), "boolean"),
                 null(argument.argument.type),
             )
             collected(extremum.gained, either(came, argument.argument, nothing), extremum.function)
@@ -105,22 +131,22 @@ def _states(
     return Project(grouped, (*map(keep, node.group), *filled))
 
 
-def _product(argument: ArgumentState, type: str) -> Expression:
+def _product(argument: ArgumentState, type: str, count: Attribute) -> Expression:
     """n·A, the change of a sum by a row with its signed count."""
     value = cast(argument.argument, _addend_type(argument.argument.type))
     if argument.multiplies:
-        return Call("*", (cast(Column(COUNT), "decimal(19,0)"), value), type)
-    negative = Call("<", (Column(COUNT), integer(0)), "boolean")
+        return Call("*", (cast(Column(count), "decimal(19,0)"), value), type)
+    negative = Call("<", (Column(count), integer(0)), "boolean")
     opposite = Call("-", (cast(integer(0), value.type), value), value.type)
     return either(negative, opposite, value)
 
 
-def _single_copies(counted: Relation) -> Relation:
+def _single_copies(counted: Relation, count: Attribute) -> Relation:
     """Each row |n| times with count ±1, for sums in which n·A would not be exact."""
-    count = Column(COUNT)
-    sign = either(Call("<", (count, integer(0)), "boolean"), integer(-1), integer(1))
-    outputs = (*(keep(a) for a in counted.attributes if a != COUNT), Output(COUNT, sign))
-    return Project(Repeat(counted, Call("abs", (count,), "bigint")), outputs)
+    number = Column(count)
+    sign = either(Call("<", (number, integer(0)), "boolean"), integer(-1), integer(1))
+    outputs = (*(keep(a) for a in counted.attributes if a != count), Output(count, sign))
+    return Project(Repeat(counted, Call("abs", (number,), "bigint")), outputs)
 
 
 def _addend_type(type: str) -> str:

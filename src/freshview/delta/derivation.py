@@ -55,23 +55,30 @@ class Derivation:
     """What the rules of one derivation share.
 
     An operand is read before the change or after it. All at once ([B07] 2.3), that is every table
-    before the transaction or after it. Leaf by leaf, one occurrence of a table changes at a time:
-    those to its left have changed already and those to its right have not, in either reading.
+    before the transaction or after it. Leaf by leaf, some occurrences of tables change at a time:
+    those to their left have changed already and those to their right have not, in either reading.
     """
 
     def __init__(
         self,
         view: Relation,
         changed: Collection[str] | Mapping[str, Kind],
-        leaf: Scan | None = None,
+        leaves: Collection[Scan] = (),
         new: Numbering | None = None,
     ) -> None:
         kinds = changed if isinstance(changed, Mapping) else dict.fromkeys(changed, Kind.ANY)
         self.changed: Mapping[str, Kind] = kinds
         self.new = new or numbering(view)
         self.temporaries: list[Temporary] = []
-        self._leaf = leaf
         self._places = {scan.attributes: place for place, scan in enumerate(scans(view))}
+        self._changing = frozenset(scan.attributes for scan in leaves)
+        self._first = min((self._places[a] for a in self._changing), default=0)
+
+    def only(self, leaves: Collection[Scan], view: Relation) -> Derivation:
+        """The same derivation, of a view in which only these occurrences change at this time."""
+        part = Derivation(view, self.changed, leaves, self.new)
+        part.temporaries = self.temporaries
+        return part
 
     def pre(self, relation: Relation) -> Relation:
         """The expression over the tables as they were before the change."""
@@ -91,15 +98,14 @@ class Derivation:
         """Tables that do not change are read in one state only, so that both mentions are one."""
         if scan.table not in self.changed:
             return State.POST
-        if self._leaf is None or self._leaf.attributes == scan.attributes:
+        if not self._changing or scan.attributes in self._changing:
             return state
-        earlier = self._places[scan.attributes] < self._places[self._leaf.attributes]
-        return State.POST if earlier else State.PRE
+        return State.POST if self._places[scan.attributes] < self._first else State.PRE
 
     def scan(self, node: Scan) -> Signed | None:
         """ΔR, if R changed."""
         kind = self.changed.get(node.table)
-        if kind is None or self._leaf not in (None, node):
+        if kind is None or (self._changing and node.attributes not in self._changing):
             return None
         return Signed(Changes(node.table, node.attributes), kind is Kind.INSERTIONS)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from freshview.algebra.expressions import Column
-from freshview.algebra.relations import Changes, Given, Project, Relation, Scan, State
+from freshview.algebra.relations import Changes, Given, Relation, Scan, State
 from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import scans, walk
-from freshview.delta.derivation import Kind, Temporary
+from freshview.delta.derivation import Kind
 from freshview.planner.bounds import Leaf, Origin, origin_of
 from freshview.planner.cost import Costs, LastRecompute, full_ms, incremental_ms
 from freshview.planner.lookups import LookUp, LookupPlanner
@@ -23,7 +22,7 @@ from freshview.planner.stages import (
     ScanRows,
     Stage,
 )
-from freshview.planner.strategy import Maintenance, Refreshed, Strategy
+from freshview.planner.strategy import Refreshed, StoredKeys, Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +74,12 @@ class ChangePlan:
     """The derived expressions of a view for one set of changed sources; data-independent.
 
     ``direct`` has the change table inside the last step, for a view that is read as a whole;
-    ``stepwise`` has it as a step of its own, ``change``, whose keys are then looked up in the view.
+    ``stepwise`` has it as a step of its own, whose ``keys`` are then looked up in the view.
     """
 
     direct: Steps | None
     stepwise: Steps
-    change: Given
-    change_columns: Mapping[Attribute, str]
-    """The column of ``change`` that holds each attribute of the change table."""
+    keys: tuple[StoredKeys, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,32 +98,18 @@ def change_plan(strategy: Strategy, changed: Mapping[str, Kind]) -> ChangePlan |
     maintenance = strategy.maintenance(changed)
     if maintenance is None:
         return None
-    rows = maintenance.change_rows
-    direct = None
-    if maintenance.direct is not None:
-        direct = _steps(strategy, maintenance.temporaries, maintenance.direct)
-    stepwise = _steps(strategy, (*maintenance.temporaries, rows), maintenance.stepwise)
-    return ChangePlan(direct, stepwise, rows.leaf, _columns(maintenance))
+    direct = None if maintenance.direct is None else _steps(strategy, maintenance.direct)
+    return ChangePlan(direct, _steps(strategy, maintenance.stepwise), maintenance.keys)
 
 
-def _steps(strategy: Strategy, below: tuple[Temporary, ...], refreshed: Refreshed) -> Steps:
+def _steps(strategy: Strategy, refreshed: Refreshed) -> Steps:
     planner = LookupPlanner(strategy.view)
     steps = [
         Step(*planner.step(temporary.relation), temporary.leaf)
-        for temporary in (*below, *refreshed.temporaries)
+        for temporary in refreshed.temporaries
     ]
     steps.append(Step(*planner.step(refreshed.relation), None))
     return Steps(tuple(steps), refreshed.stored)
-
-
-def _columns(maintenance: Maintenance) -> dict[Attribute, str]:
-    leaf = maintenance.change_leaf
-    assert isinstance(leaf, Project)
-    return {
-        output.attribute: output.expression.attribute.name
-        for output in leaf.outputs
-        if isinstance(output.expression, Column)
-    }
 
 
 def refresh_plan(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from freshview.algebra.expressions import Column, substitute
 from freshview.algebra.relations import (
     Aggregate,
+    Given,
     Output,
     Project,
     Relation,
@@ -17,10 +18,15 @@ from freshview.algebra.relations import (
     keep,
 )
 from freshview.algebra.schema import Attribute, Numbering
-from freshview.algebra.traverse import numbering, tables
-from freshview.change_table.aggregate import change_table, stored_states
+from freshview.algebra.traverse import numbering, scans, tables
+from freshview.change_table.aggregate import change_table, combined, stored_states
+from freshview.change_table.compose import Composition, composed
+from freshview.change_table.extent import Extent, Part, extent, is_structured
 from freshview.change_table.late_update import groups_at_stake, late_values
+from freshview.change_table.propagate import extent_delta, extent_rows, part_change, propagated
 from freshview.change_table.refresh_operator import GroupLayout, refresh, stored_groups
+from freshview.change_table.refresh_rows import padded_anew, updated, with_delta
+from freshview.change_table.row_layout import RowLayout, row_layout
 from freshview.change_table.states import ROWS_NAME, AggregateStates, aggregate_states
 from freshview.counting.canonical import is_spju, normal
 from freshview.counting.extent import count_table, stored_extent
@@ -58,19 +64,27 @@ class Refreshed:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredKeys:
+    """Where the keys of the stored rows that a change touches are: columns of a computed change table.
+
+    A stored row is touched if its value in one of ``columns``, any of them, is in the leaf's column.
+    """
+
+    leaf: Given
+    columns: tuple[tuple[Attribute, Attribute], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Maintenance:
     """The expressions that refresh a view for one set of changed tables.
 
-    ``change`` is the count table, the change table or the touched groups; ``direct`` refreshes with it
-    written out, where that is possible, and ``stepwise`` reads it as rows computed before.
+    ``direct`` refreshes with the change table written out, where that is possible; ``stepwise`` has the
+    change tables among its temporaries, and ``keys`` say which of their columns lead to stored rows.
     """
 
-    temporaries: tuple[Temporary, ...]
-    change: Relation
-    change_rows: Temporary
-    change_leaf: Relation
     direct: Refreshed | None
     stepwise: Refreshed
+    keys: tuple[StoredKeys, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +102,9 @@ class Strategy:
     """What the delta is derived from: the view in canonical form, or what is below its aggregate."""
     aggregate: Aggregate | None = None
     layout: GroupLayout | None = None
+    row_layout: RowLayout | None = None
+    composition: Composition | None = None
+    """How the view's aggregate is summed from change tables of an aggregate below it."""
 
     @property
     def visible(self) -> tuple[Attribute, ...]:
@@ -103,22 +120,77 @@ class Strategy:
         """Whether a stored row stands for ``__count`` rows of the view."""
         return self.technique in (Technique.COUNTING, Technique.DELTA)
 
+    @property
+    def is_of_parts(self) -> bool:
+        """Whether a stored row is made of parts, some with copies."""
+        return self.row_layout is not None
+
     def maintenance(self, changed: Mapping[str, Kind]) -> Maintenance | None:
         """The expressions for these changed sources; None if the view cannot change with them."""
-        assert self.maintained is not None
-        new = numbering(self.relation, self.rows, self.maintained)
-        derivation = Derivation(self.maintained, changed, new=new)
+        new = numbering(self.relation, self.rows, self.maintained or self.relation)
+        derivation = Derivation(self.maintained or self.relation, changed, new=new)
+        if self.row_layout is not None:
+            return self._by_parts(self.row_layout, derivation)
         change = self._change(derivation)
         if change is None:
             return None
         change = merge_projections(change)
         below = tuple(derivation.temporaries)
-        leaf = derivation.temporary(change, "□")
-        rows = derivation.temporaries[-1]
         direct = None
         if not self._needs_steps(changed):
-            direct = self._refreshed(change, derivation)
-        return Maintenance(below, change, rows, leaf, direct, self._refreshed(leaf, derivation))
+            refreshed = self._refreshed(change, derivation)
+            direct = replace(refreshed, temporaries=(*below, *refreshed.temporaries))
+        leaf = derivation.temporary(change, "□")
+        rows = derivation.temporaries[-1]
+        refreshed = self._refreshed(leaf, derivation)
+        stepwise = replace(refreshed, temporaries=(*below, rows, *refreshed.temporaries))
+        group = self.layout.group if self.layout is not None else self.key
+        return Maintenance(direct, stepwise, (_stored_keys(leaf, self.key, group),))
+
+    def _composed(self, composition: Composition, derivation: Derivation) -> Relation | None:
+        """□V summed from the change tables of each part below, combined by U."""
+        assert self.layout is not None
+        assert self.aggregate is not None
+        extent = composition.extent
+        parts = []
+        for part in extent.parts:
+            leaves = scans(part.source)
+            if not any(leaf.table in derivation.changed for leaf in leaves):
+                continue
+            alone = derivation.only(leaves, self.aggregate.child)
+            change = _extent_change(extent, part, alone)
+            parts.append(composition.summed(change, derivation.new))
+        return combined(parts, self.layout.group, self.layout.states) if parts else None
+
+    def _by_parts(self, layout: RowLayout, derivation: Derivation) -> Maintenance | None:
+        """One part after the other, earlier ones as they are after the change, later ones before."""
+        extent, new = layout.extent, derivation.new
+        changes: list[tuple[Part, Relation, bool]] = []
+        keys: list[StoredKeys] = []
+        for part in extent.parts:
+            leaves = scans(part.source)
+            if not any(leaf.table in derivation.changed for leaf in leaves):
+                continue
+            alone = derivation.only(leaves, self.relation)
+            change = _extent_change(extent, part, alone)
+            leaf = derivation.temporary(merge_projections(change), "□")
+            changes.append((part, leaf, extent.singularity(part) is None))
+            keys.append(_stored_keys(leaf, layout.key, extent.key))
+        if not changes:
+            return None
+        stored = layout.leaf(self.view, new)
+        rows = layout.held(stored)
+        for part, change, passes in changes:
+            if not passes:
+                rows = with_delta(rows, change)
+                continue
+            rows = derivation.temporary(updated(rows, change, part, extent, new), "V")
+            for pad in extent.pads:
+                if frozenset(part.states) <= pad.changing:
+                    rows = padded_anew(rows, change, pad, extent, new)
+                    rows = derivation.temporary(rows, "V")
+        after = Refreshed(layout.changed(stored, rows, new), stored, tuple(derivation.temporaries))
+        return Maintenance(None, after, tuple(keys))
 
     def _change(self, derivation: Derivation) -> Relation | None:
         """The count table, the change table or the touched groups."""
@@ -127,6 +199,8 @@ class Strategy:
             return count_table(self.maintained, derivation)
         assert self.aggregate is not None
         assert self.layout is not None
+        if self.composition is not None:
+            return self._composed(self.composition, derivation)
         delta = derive(self.maintained, derivation)
         if delta is None:
             return None
@@ -169,6 +243,17 @@ class Strategy:
         return Refreshed(refreshed, stored.leaf, (derivation.temporaries[-1],))
 
 
+def _extent_change(extent: Extent, part: Part, derivation: Derivation) -> Relation:
+    """□ of an extent when one part changes, or its insertions and deletions past a singularity."""
+    if extent.singularity(part) is not None:
+        delta = extent_delta(extent, derivation)
+        assert delta is not None
+        return delta
+    change = part_change(part, derivation)
+    assert change is not None
+    return propagated(extent, part, derivation.temporary(change, "□part"), derivation)
+
+
 def strategy(view: str, definition: Relation) -> Strategy:
     """The best technique that has a rule for every operator of the view.
 
@@ -186,6 +271,10 @@ def strategy(view: str, definition: Relation) -> Strategy:
 def _chosen(view: str, relation: Relation) -> Strategy:
     peeled = _peel(relation)
     if peeled is None:
+        if is_structured(relation):
+            by_parts = _by_parts(view, relation)
+            if by_parts is not None:
+                return by_parts
         technique = Technique.COUNTING if is_spju(relation) else Technique.DELTA
         return _by_extent(view, relation, technique)
     aggregate, outputs = peeled
@@ -213,6 +302,45 @@ def _by_extent(view: str, relation: Relation, technique: Technique) -> Strategy:
     )
 
 
+def _by_parts(view: str, relation: Relation) -> Strategy | None:
+    """A change table from each part of the view's rows; None if none of them reaches the top."""
+    new = numbering(relation)
+    made = extent(relation, new)
+    if all(made.singularity(part) is not None for part in made.parts):
+        return None
+    layout = row_layout(made, new)
+    check_counted(layout.key)
+    check_key(layout.key)
+    check_hidden(layout.attributes, relation.attributes)
+    for part in made.parts:
+        derive(part.source, Derivation(part.source, tables(part.source)))
+    rows = layout.rows(extent_rows(made, new))
+    return Strategy(
+        view,
+        Technique.CHANGE_TABLE,
+        relation,
+        layout.attributes,
+        layout.key,
+        rows,
+        row_layout=layout,
+    )
+
+
+def _stored_keys(
+    leaf: Relation, key: tuple[Attribute, ...], held: tuple[Attribute, ...]
+) -> StoredKeys:
+    """The columns of a temporary that hold the stored key's values."""
+    assert isinstance(leaf, Project)
+    assert isinstance(leaf.child, Given)
+    columns = {
+        output.attribute: output.expression.attribute
+        for output in leaf.outputs
+        if isinstance(output.expression, Column)
+    }
+    pairs = tuple((k, columns[h]) for k, h in zip(key, held, strict=False))
+    return StoredKeys(leaf.child, pairs)
+
+
 def _by_change_table(
     view: str, relation: Relation, aggregate: Aggregate, outputs: tuple[Output, ...]
 ) -> Strategy:
@@ -221,8 +349,25 @@ def _by_change_table(
     values = {output.attribute: states.value(output.call) for output in aggregate.aggregates}
     visible = tuple(Output(o.attribute, substitute(o.expression, values)) for o in outputs)
     layout = GroupLayout(aggregate.group, _key(aggregate, visible, new), states, visible)
-    rows = layout.rows(stored_states(aggregate, states, new))
-    return _by_groups(view, Technique.CHANGE_TABLE, relation, aggregate, layout, rows)
+    composition = _composition(aggregate, states, new)
+    if composition is None:
+        held = stored_states(aggregate, states, new)
+    else:
+        held = composition.summed(extent_rows(composition.extent, new), new)
+    made = _by_groups(view, Technique.CHANGE_TABLE, relation, aggregate, layout, layout.rows(held))
+    return replace(made, composition=composition)
+
+
+def _composition(
+    aggregate: Aggregate, states: AggregateStates, new: Numbering
+) -> Composition | None:
+    """How the aggregate is summed from one below it, if change tables can pass it."""
+    if not is_structured(aggregate.child) or not aggregate.group:
+        return None
+    try:
+        return composed(aggregate, extent(aggregate.child, new), states)
+    except NoRule:
+        return None
 
 
 def _by_group_recompute(

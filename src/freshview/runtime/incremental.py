@@ -47,7 +47,7 @@ from freshview.runtime.fetching import rows_that_fit
 from freshview.runtime.outcome import outcome
 from freshview.runtime.parts import Parts
 from freshview.runtime.report import ADVANCED, INCREMENTAL, ViewReport
-from freshview.runtime.work import Work, distinct, variety
+from freshview.runtime.work import Work, each_once, stored_probes
 from freshview.storage.consolidate import consolidated
 from freshview.storage.interface import COUNT, Rows, picked
 
@@ -306,14 +306,16 @@ class IncrementalRefresh:
         columns = [a.name for a in leaf.attributes]
         path = self.parts.catalog.path(work.entry)
         tables = self.parts.tables
-        changed = work.leaves.get(work.change.change)
+        probes = stored_probes(work)
         if not stage.by_key:
             rows = tables.read(path, stage.version, columns)[0]
-        elif isinstance(changed, pa.Table):
-            key, keys = _stored_probe(work.change, work.strategy, changed)
-            rows = tables.lookup(path, stage.version, columns, key, keys)[0]
-        else:
+        elif probes is None:
             rows = tables.spark.read(path, stage.version, columns)
+        else:
+            found = [tables.lookup(path, stage.version, columns, *probe)[0] for probe in probes]
+            rows = each_once(found, [a.name for a in work.strategy.key])
+            if rows is None:
+                rows = tables.spark.read(path, stage.version, columns)
         if isinstance(rows, pa.Table):
             work.read(leaf, rows.num_rows)
         work.leaves[leaf] = rows
@@ -367,17 +369,6 @@ def kinds(deltas: Mapping[str, Rows]) -> dict[str, Kind]:
         return Kind.INSERTIONS if only_more else Kind.ANY
 
     return {name: kind(rows) for name, rows in deltas.items()}
-
-
-def _stored_probe(change: ChangePlan, strategy: Strategy, rows: pa.Table) -> tuple[str, pa.Array]:
-    """A key column of the stored view and the values the change table has for it."""
-    group = strategy.layout.group if strategy.layout is not None else strategy.key
-    pairs = [
-        (key.name, rows[change.change_columns[attribute]])
-        for key, attribute in zip(strategy.key, group, strict=True)
-    ]
-    name, values = max(pairs, key=lambda pair: variety(pair[1]))
-    return name, distinct(values)
 
 
 def _read_by(relation: Relation, leaves: Mapping[TableLeaf, Rows]) -> dict[TableLeaf, Rows]:

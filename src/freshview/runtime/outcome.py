@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's user
 
 from freshview.algebra.schema import EXTENT_COUNT_NAME, quoted
 from freshview.change_table.refresh_operator import KEEP_NAME, WAS_NAME, old_name
+from freshview.change_table.row_layout import OLD_COUNT_NAME
 from freshview.counting.refresh import CHANGE_NAME
 from freshview.planner.strategy import Strategy
 from freshview.storage.consolidate import consolidated
@@ -34,10 +35,10 @@ def outcome(strategy: Strategy, touched: Rows) -> Outcome:
     if isinstance(touched, pa.Table):
         if strategy.is_counted:
             return _counted(touched, stored, key, visible)
-        return _grouped(touched, stored, key, visible)
+        return _grouped(touched, stored, key, visible, strategy.is_of_parts)
     if strategy.is_counted:
         return _counted_by_spark(touched, stored, key, visible)
-    return _grouped_by_spark(touched, stored, key, visible)
+    return _grouped_by_spark(touched, stored, key, visible, strategy.is_of_parts)
 
 
 def _counted(touched: pa.Table, stored: list[str], key: list[str], visible: list[str]) -> Outcome:
@@ -48,25 +49,20 @@ def _counted(touched: pa.Table, stored: list[str], key: list[str], visible: list
     )
 
 
-def _grouped(touched: pa.Table, stored: list[str], key: list[str], visible: list[str]) -> Outcome:
+def _grouped(
+    touched: pa.Table, stored: list[str], key: list[str], visible: list[str], with_copies: bool
+) -> Outcome:
     keep, was = touched[KEEP_NAME], touched[WAS_NAME]
-    kept = touched.filter(keep)
-    before = touched.filter(was).select([old_name(i) for i in range(len(visible))])
-    delta = pa.concat_tables(
-        [
-            _with_count(kept.select(visible), 1),
-            _with_count(before.rename_columns(visible), -1).cast(
-                _with_count(kept.select(visible), 1).schema
-            ),
-        ]
-    )
+    kept, gone = touched.filter(keep), touched.filter(was)
+    before = gone.select([old_name(i) for i in range(len(visible))]).rename_columns(visible)
+    counts = [pa.array([1] * rows.num_rows, pa.int64()) for rows in (kept, before)]
+    if with_copies:
+        counts = [kept[EXTENT_COUNT_NAME], gone[OLD_COUNT_NAME]]
+    after = kept.select(visible).append_column(pa.field(COUNT, pa.int64()), counts[0])
+    less = before.append_column(pa.field(COUNT, pa.int64()), pc.negate_checked(counts[1]))
+    delta = pa.concat_tables([after, less.cast(after.schema)])
     deletes = touched.filter(pc.and_(was, pc.invert(keep))).select(key)
     return Outcome(kept.select(stored), deletes, consolidated(delta))
-
-
-def _with_count(rows: pa.Table, count: int) -> pa.Table:
-    counts = pa.array([count] * rows.num_rows, pa.int64())
-    return rows.append_column(pa.field(COUNT, pa.int64()), counts)
 
 
 def _counted_by_spark(
@@ -82,11 +78,14 @@ def _counted_by_spark(
 
 
 def _grouped_by_spark(
-    touched: DataFrame, stored: list[str], key: list[str], visible: list[str]
+    touched: DataFrame, stored: list[str], key: list[str], visible: list[str], with_copies: bool
 ) -> Outcome:
     keep, was = F.col(KEEP_NAME), F.col(WAS_NAME)
-    new = touched.where(keep).select(*map(quoted, visible), F.lit(1).cast("bigint").alias(COUNT))
+    one = F.lit(1).cast("bigint")
+    more = F.col(EXTENT_COUNT_NAME) if with_copies else one
+    less = -F.col(OLD_COUNT_NAME) if with_copies else -one
+    new = touched.where(keep).select(*map(quoted, visible), more.alias(COUNT))
     renamed = [F.col(old_name(i)).alias(column) for i, column in enumerate(visible)]
-    old = touched.where(was).select(*renamed, F.lit(-1).cast("bigint").alias(COUNT))
+    old = touched.where(was).select(*renamed, less.alias(COUNT))
     deletes = picked(touched.where(was & ~keep), key)
     return Outcome(picked(touched.where(keep), stored), deletes, new.unionAll(old))

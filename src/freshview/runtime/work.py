@@ -117,6 +117,40 @@ class Work:
             self.stages_ms[stage] = self.stages_ms.get(stage, 0.0) + spent
 
 
+def stored_probes(work: Work) -> list[tuple[str, pa.Array]] | None:
+    """For each change table a key column of the stored view and the values it has for it.
+
+    None if a change table is too large to be here.
+    """
+    found = []
+    for keys in work.change.keys:
+        rows = work.leaves.get(keys.leaf)
+        if not isinstance(rows, pa.Table):
+            return None
+        pairs = [(key.name, rows[column.name]) for key, column in keys.columns]
+        name, values = max(pairs, key=lambda pair: variety(pair[1]))
+        found.append((name, distinct(values)))
+    return found
+
+
+def each_once(found: list[Rows], key: list[str]) -> Rows | None:
+    """The rows of several lookups, those found more than once only once; None if Spark has some."""
+    if len(found) == 1:
+        return found[0]
+    tables = [rows for rows in found if isinstance(rows, pa.Table)]
+    if len(tables) < len(found):
+        return None
+    whole = pa.concat_tables(tables)
+    places = pa.array(range(whole.num_rows), pa.int64())
+    firsts = (
+        whole.select(key)
+        .append_column("__place", places)
+        .group_by(key)
+        .aggregate([("__place", "min")])
+    )
+    return whole.take(firsts["__place_min"])
+
+
 def distinct(values: pa.ChunkedArray) -> pa.Array:
     """Each value once; nested ones as they are, since Arrow cannot compare them."""
     return values.combine_chunks() if pa.types.is_nested(values.type) else pc.unique(values)

@@ -1,0 +1,130 @@
+"""The refresh operator ⊔ on the rows of an extent: updated by key, and padded anew by outer joins.
+
+[GM06] has three refresh operators, for aggregate-change tables (5.2), for insertions into an outer
+join (6.1) and for deletions from one (6.3, Algorithm 1). On an extent they are one. A row of □V is
+matched by ≡_K, null-safe and one to one since K is a key, and the states of the part that changed are
+added up (U); a row that dies is deleted (J₂), one without a match is inserted. Then every row of a kept
+side that □V has met is padded if it has no partner left, and not padded if it has one: decided from
+the rows that are there, all at once. Differs from Algorithm 1, which is sequential (set-wise, two
+deleted rows each see the other and the padded row is lost) and which turns a deleted dangling row
+into a row of nulls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from freshview.algebra.expressions import (
+    TRUE,
+    Call,
+    Column,
+    Expression,
+    add,
+    cast,
+    coalesce,
+    conjunction,
+    either,
+    equal,
+    integer,
+    is_null,
+    null,
+    same,
+)
+from freshview.algebra.relations import (
+    Aggregate,
+    OuterJoin,
+    Output,
+    Project,
+    Relation,
+    Select,
+    Semijoin,
+    Union,
+    keep,
+)
+from freshview.algebra.schema import COUNT, Attribute, Numbering
+from freshview.change_table.extent import FALSE, Extent, Pad, Part
+from freshview.delta.derivation import with_count
+from freshview.delta.states import consolidate
+
+
+def updated(
+    rows: Relation, change: Relation, part: Part, extent: Extent, new: Numbering
+) -> Relation:
+    """V ⊔ □V before padding: the part's states added up by key, dead rows left out."""
+    columns = rows.attributes
+    was, came = new.attribute("was", "boolean"), new.attribute("came", "boolean")
+    fresh = {a: new.attribute(a.name, a.type) for a in columns}
+    held = Project(rows, (*(keep(a) for a in columns), Output(was, TRUE)))
+    named = tuple(Output(fresh[a], Column(a)) for a in columns)
+    arriving = Project(change, (*named, Output(came, TRUE)))
+    on = conjunction(tuple(same(Column(a), Column(fresh[a])) for a in extent.key))
+    joined = OuterJoin(held, arriving, on, True, True)
+    own = frozenset(part.states)
+    outputs = tuple(
+        Output(a, _total(a, fresh[a]) if a in own else _as_it_is(a, fresh[a], was)) for a in columns
+    )
+    alive = Call("nonnegative", (Column(part.alive),), part.alive.type)
+    dead = equal(alive, cast(integer(0), part.alive.type))
+    # A row that has no such part (it is padded, or of another operand) is none of its business.
+    lives = Call("or", (is_null(Column(part.alive)), Call("not", (dead,), "boolean")), "boolean")
+    return Select(Project(joined, outputs), lives)
+
+
+def _total(old: Attribute, change: Attribute) -> Expression:
+    """U's function f(v, □v) = v + □v; a row without the part, and without a change to it, keeps null."""
+    zero = cast(integer(0), old.type)
+    total = add(coalesce(Column(old), zero), coalesce(Column(change), zero), old.type)
+    neither = Call("and", (is_null(Column(old)), is_null(Column(change))), "boolean")
+    return either(neither, null(old.type), Call("cast", (total,), old.type))
+
+
+def _as_it_is(old: Attribute, arriving: Attribute, was: Attribute) -> Expression:
+    return either(Call("is not null", (Column(was),), "boolean"), Column(old), Column(arriving))
+
+
+def padded_anew(
+    rows: Relation, change: Relation, pad: Pad, extent: Extent, new: Numbering
+) -> Relation:
+    """The rows with the padded ones of a kept side right again, where □V has met that side.
+
+    A kept row that was met is padded iff no row is left in which it has a partner: 7b's second
+    disjunct for insertions, Algorithm 1 for deletions.
+    """
+    columns = rows.attributes
+    kept = tuple(a for a in columns if a not in pad.changing and a != pad.partner)
+    keys = tuple(a for a in kept if a in frozenset(extent.key))
+    met = Aggregate(Select(change, Column(pad.kept)), kept, ())
+    partners = Select(rows, Call("and", (Column(pad.partner), Column(pad.kept)), "boolean"))
+    others, fresh = _renamed(partners, keys, new)
+    alone = Semijoin(met, others, _same(keys, fresh), anti=True)
+    padding = tuple(
+        keep(a) if a in kept else Output(a, FALSE if a == pad.partner else null(a.type))
+        for a in columns
+    )
+    touched, fresh = _renamed(met, keys, new)
+    is_padded = Call(
+        "and", (Column(pad.kept), Call("not", (Column(pad.partner),), "boolean")), "boolean"
+    )
+    stale = _same(keys, fresh)
+    on = is_padded if stale is None else Call("and", (is_padded, stale), "boolean")
+    return Union((Semijoin(rows, touched, on, anti=True), Project(alone, padding)), columns)
+
+
+def with_delta(rows: Relation, delta: Relation) -> Relation:
+    """(V ∸ ∇V) ⊎ ΔV, where a change table ended at a singularity point."""
+    signed = with_count(rows, Output(COUNT, integer(1)))
+    whole = consolidate(Union((signed, delta), (*rows.attributes, COUNT)))
+    return Project(whole, tuple(keep(a) for a in rows.attributes))
+
+
+def _renamed(
+    relation: Relation, attributes: Iterable[Attribute], new: Numbering
+) -> tuple[Relation, tuple[Attribute, ...]]:
+    pairs = [(a, new.attribute(a.name, a.type)) for a in attributes]
+    outputs = tuple(Output(fresh, Column(a)) for a, fresh in pairs)
+    return Project(relation, outputs), tuple(fresh for _, fresh in pairs)
+
+
+def _same(left: Iterable[Attribute], right: Iterable[Attribute]) -> Expression | None:
+    pairs = zip(left, right, strict=True)
+    return conjunction(tuple(same(Column(a), Column(b)) for a, b in pairs))
