@@ -20,7 +20,12 @@ VIEWS = {
     "grouped": "SELECT `a.b`, count(*) AS `n.n`, sum(`näme`) AS `su``m` FROM t GROUP BY `a.b`",
     "counted": "SELECT `a.b` AS `c.d`, `t``ick` FROM t",
     "above": "SELECT sum(`n.n`) AS `all.all` FROM grouped",
-    "full": "SELECT max(`a.b`) AS `m.m` FROM t",
+    "extreme": "SELECT `t``ick`, max(`a.b`) AS `m.m` FROM t GROUP BY `t``ick`",
+    "distinct": "SELECT `t``ick`, count(DISTINCT `a.b`) AS `d.d` FROM t GROUP BY `t``ick`",
+    "outer": "SELECT l.`t``ick`, r.`näme` AS `r.n` FROM t l LEFT JOIN t r ON l.`a.b` = r.`näme`",
+    "inner": "SELECT `c.d`, `n.n` FROM counted JOIN (SELECT `a.b` AS `x.y`, count(*) AS `n.n`"
+    " FROM t GROUP BY `a.b`) ON `c.d` = `x.y`",
+    "full": "SELECT sum(CAST(`a.b` AS DOUBLE)) AS `m.m` FROM t",
 }
 
 

@@ -33,7 +33,8 @@ from freshview.planner.stages import (
     ReadStored,
     ScanRows,
 )
-from freshview.planner.strategy import Technique, strategy
+from freshview.planner.strategy import Technique
+from freshview.planner.techniques import strategy
 from tests.planner.shop import revenue
 
 SIZES = {"lineitem": 6_000_000, "orders": 1_500_000, "customer": 150_000}
@@ -170,8 +171,8 @@ def test_a_self_join_keeps_its_occurrences_apart() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "technique", "code"),
-    [("outer", Technique.DELTA, None), ("semi", Technique.DELTA, None),
-     ("nested", Technique.DELTA, None), ("max", Technique.CHANGE_TABLE, None),
+    [("outer", Technique.CHANGE_TABLE, None), ("semi", Technique.DELTA, None),
+     ("nested", Technique.CHANGE_TABLE, None), ("max", Technique.CHANGE_TABLE, None),
      ("distinct", Technique.GROUP_RECOMPUTE, None), ("double", Technique.FULL, "INEXACT_SUM"),
      ("limit", Technique.FULL, "NO_RULE_LIMIT")],
 )  # fmt: skip

@@ -68,6 +68,16 @@ def recomputed(strategy: Strategy, state: Mapping[str, Table]) -> Bag:
     return evaluate(strategy.rows, Database(state))
 
 
+def visible(strategy: Strategy, stored: Bag) -> list[Row]:
+    """The rows that a user sees, each as often as it is there."""
+    places = [strategy.stored.index(a) for a in strategy.visible]
+    counted = strategy.is_counted or strategy.is_of_parts
+    shown = [
+        tuple(row[p] for p in places) for row in stored for _ in range(row[-1] if counted else 1)
+    ]
+    return sorted(shown, key=repr)
+
+
 def kinds(transaction: Transaction) -> dict[str, Kind]:
     """What an observer of the deltas knows of each table."""
     return {

@@ -102,7 +102,7 @@ def evaluate(relation: Relation, database: Database) -> Bag:
             rows = evaluate(child, database)
             return Counter({row: count for row, count in rows.items() if holds(row) is True})
         case Project(child, outputs):
-            columns = [function(output.expression, child.attributes) for output in outputs]
+            columns = functions((o.expression for o in outputs), child.attributes)
             rows = evaluate(child, database)
             return _sum((tuple(f(row) for f in columns), count) for row, count in rows.items())
         case Join():
@@ -139,14 +139,23 @@ def evaluate(relation: Relation, database: Database) -> Bag:
 
 def function(expression: Expression, attributes: tuple[Attribute, ...]) -> Value:
     """The expression as a Python function of a row with these attributes."""
+    return functions([expression], attributes)[0]
+
+
+def functions(expressions: Iterable[Expression], attributes: tuple[Attribute, ...]) -> list[Value]:
+    places = {attribute.id: place for place, attribute in enumerate(attributes)}
+    return [_function(expression, places) for expression in expressions]
+
+
+def _function(expression: Expression, places: dict[int, int]) -> Value:
     match expression:
         case Column(attribute):
-            return operator.itemgetter(attributes.index(attribute))
+            return operator.itemgetter(places[attribute.id])
         case Literal():
             constant = expression.value
             return lambda _: constant
         case Call(operation, arguments):
-            parts = [function(argument, attributes) for argument in arguments]
+            parts = [_function(argument, places) for argument in arguments]
             if operation in _LAZY:
                 return _LAZY[operation](*parts)
             return _strict(_STRICT[operation], parts)
@@ -284,7 +293,7 @@ def _aggregate_function(
 
 def _aggregate(node: Aggregate, database: Database) -> Bag:
     attributes = node.child.attributes
-    keys = [function(Column(attribute), attributes) for attribute in node.group]
+    keys = functions(map(Column, node.group), attributes)
     calls = [_aggregate_function(output.call, attributes) for output in node.aggregates]
     groups: dict[Row, list[tuple[Row, int]]] = {} if node.group else {(): []}
     for row, count in evaluate(node.child, database).items():

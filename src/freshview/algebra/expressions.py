@@ -102,6 +102,8 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def references(expression: Expression) -> frozenset[Attribute]:
     """The attributes that an expression reads."""
+    if isinstance(expression, Column):
+        return frozenset((expression.attribute,))
     return frozenset(e.attribute for e in walk(expression) if isinstance(e, Column))
 
 

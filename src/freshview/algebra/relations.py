@@ -7,7 +7,7 @@ function that matches on it can be checked for completeness.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from freshview.algebra.aggregates import AggregateCall
@@ -116,15 +116,12 @@ class Project:
 
     child: Relation
     outputs: tuple[Output, ...]
+    attributes: tuple[Attribute, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        _set(self, tuple(output.attribute for output in self.outputs))
         _unique(self.attributes)
-        for output in self.outputs:
-            _reads(self.child, output.expression)
-
-    @property
-    def attributes(self) -> tuple[Attribute, ...]:
-        return tuple(output.attribute for output in self.outputs)
+        _reads(self.child, *(output.expression for output in self.outputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +131,11 @@ class Join:
     left: Relation
     right: Relation
     on: Expression | None = None
+    attributes: tuple[Attribute, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        _set(self, self.left.attributes + self.right.attributes)
         _reads_both(self.left, self.right, self.on)
-
-    @property
-    def attributes(self) -> tuple[Attribute, ...]:
-        return self.left.attributes + self.right.attributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +147,11 @@ class OuterJoin:
     on: Expression | None
     keeps_left: bool
     keeps_right: bool
+    attributes: tuple[Attribute, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        _set(self, self.left.attributes + self.right.attributes)
         _reads_both(self.left, self.right, self.on)
-
-    @property
-    def attributes(self) -> tuple[Attribute, ...]:
-        return self.left.attributes + self.right.attributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,18 +227,13 @@ class Aggregate:
     child: Relation
     group: tuple[Attribute, ...]
     aggregates: tuple[AggregateOutput, ...]
+    attributes: tuple[Attribute, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for attribute in self.group:
-            _reads(self.child, Column(attribute))
-        for output in self.aggregates:
-            for argument in output.call.arguments:
-                _reads(self.child, argument)
+        _set(self, self.group + tuple(output.attribute for output in self.aggregates))
+        arguments = (a for output in self.aggregates for a in output.call.arguments)
+        _reads(self.child, *(Column(attribute) for attribute in self.group), *arguments)
         _unique(self.attributes)
-
-    @property
-    def attributes(self) -> tuple[Attribute, ...]:
-        return self.group + tuple(output.attribute for output in self.aggregates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +275,8 @@ class Window:
     order: tuple[Expression, ...]
 
     def __post_init__(self) -> None:
-        for expression in (*self.partition, *self.order, *(o.expression for o in self.outputs)):
-            _reads(self.child, expression)
+        made = (output.expression for output in self.outputs)
+        _reads(self.child, *self.partition, *self.order, *made)
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -304,9 +292,7 @@ class Expand:
     attributes: tuple[Attribute, ...]
 
     def __post_init__(self) -> None:
-        for projection in self.projections:
-            for expression in projection:
-                _reads(self.child, expression)
+        _reads(self.child, *(one for projection in self.projections for one in projection))
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,8 +320,7 @@ class Sort:
     order: tuple[Expression, ...]
 
     def __post_init__(self) -> None:
-        for expression in self.order:
-            _reads(self.child, expression)
+        _reads(self.child, *self.order)
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -377,11 +362,18 @@ def _same_width(left: Relation, right: Relation) -> None:
         raise MalformedRelation(f"rows of {len(left.attributes)} and {len(right.attributes)}")
 
 
-def _reads(child: Relation, expression: Expression) -> None:
-    missing = references(expression) - set(child.attributes)
-    if missing:
-        have = [str(a) for a in child.attributes]
-        raise MalformedRelation(f"{[str(a) for a in missing]} is not among {have}")
+def _set(node: Project | Join | OuterJoin | Aggregate, attributes: tuple[Attribute, ...]) -> None:
+    """What a node yields is asked for again and again, so it is put together once."""
+    object.__setattr__(node, "attributes", attributes)
+
+
+def _reads(child: Relation, *expressions: Expression) -> None:
+    known = frozenset(child.attributes)
+    for expression in expressions:
+        missing = references(expression) - known
+        if missing:
+            have = [str(a) for a in child.attributes]
+            raise MalformedRelation(f"{[str(a) for a in missing]} is not among {have}")
 
 
 def _reads_both(left: Relation, right: Relation, on: Expression | None) -> None:

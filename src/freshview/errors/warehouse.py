@@ -69,6 +69,26 @@ class UnknownPolicy(FreshviewError):
 
 
 @final
+class UnknownTechnique(FreshviewError):
+    """No technique has this name."""
+
+    code = "UNKNOWN_TECHNIQUE"
+    what_template = "{technique!r} is not a technique."
+    why_template = "the techniques are {known}"
+    do_template = "name one of those; nothing was changed"
+
+
+@final
+class TechniqueNotApplicable(FreshviewError):
+    """A view cannot be kept by the technique that was asked for."""
+
+    code = "TECHNIQUE_NOT_APPLICABLE"
+    what_template = "{name} cannot be kept by {technique}: {subject}."
+    why_template = "{reason}: {why}"
+    do_template = "leave the choice to freshview with technique = auto; {do}"
+
+
+@final
 class NameTaken(FreshviewError):
     """A table or view of this name exists."""
 

@@ -1,10 +1,12 @@
 """Statements on materialized views; every other statement is Spark's.
 
 CREATE [OR REPLACE] MATERIALIZED VIEW [IF NOT EXISTS] name
-    [COMMENT 'text'] [POLICY AUTO | INCREMENTAL | STRICT | FULL] AS query
+    [COMMENT 'text'] [POLICY AUTO | INCREMENTAL | STRICT | FULL]
+    [OPTIONS (technique = auto | counting | delta | change_table | group_recompute)] AS query
 DROP MATERIALIZED VIEW [IF EXISTS] name
 REFRESH MATERIALIZED VIEW { name [, name …] | ALL } [FULL]
 ALTER MATERIALIZED VIEW name [SET] POLICY { AUTO | INCREMENTAL | STRICT | FULL }
+ALTER MATERIALIZED VIEW name [SET] OPTIONS (technique = …)
 EXPLAIN MATERIALIZED VIEW name
 SHOW MATERIALIZED VIEWS
 """
@@ -38,6 +40,7 @@ class CreateView:
     comment: str | None = None
     or_replace: bool = False
     if_not_exists: bool = False
+    technique: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,14 @@ class AlterPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterTechnique:
+    """ALTER MATERIALIZED VIEW … OPTIONS (technique = …)."""
+
+    name: str
+    technique: str
+
+
+@dataclass(frozen=True, slots=True)
 class ExplainView:
     """EXPLAIN MATERIALIZED VIEW."""
 
@@ -84,7 +95,14 @@ class SparkStatement:
 
 
 Statement = (
-    CreateView | DropView | RefreshViews | AlterPolicy | ExplainView | ShowViews | SparkStatement
+    CreateView
+    | DropView
+    | RefreshViews
+    | AlterPolicy
+    | AlterTechnique
+    | ExplainView
+    | ShowViews
+    | SparkStatement
 )
 
 _TOKEN = re.compile(
@@ -185,6 +203,20 @@ class _Reader:
             raise self.wrong(" or ".join(POLICIES), token)
         return token.text.upper()
 
+    def technique(self) -> str:
+        """``(technique = name)``, the one option that there is."""
+        for sign in ("(", "technique", "="):
+            token = self._next(sign)
+            if token.text.lower() != sign:
+                raise self.wrong(sign, token)
+        expected = "the name of a technique"
+        token = self._next(expected)
+        if token.kind not in ("word", "string"):
+            raise self.wrong(expected, token)
+        if not self._takes(")"):
+            raise self.wrong("a closing bracket", self.peek())
+        return token.text.strip("'\"")
+
     def string(self) -> str:
         token = self._next("a text in quotes")
         if token.kind == "raw":
@@ -281,16 +313,18 @@ def _create(reader: _Reader, *, or_replace: bool = False) -> CreateView:
     if_not_exists = reader.starts("IF", "NOT", "EXISTS")
     name = reader.name()
     columns = reader.columns()
-    comment, policy = None, "AUTO"
+    comment, policy, technique = None, "AUTO", "auto"
     while not reader.starts("AS"):
         if reader.starts("COMMENT"):
             comment = reader.string()
         elif reader.starts("POLICY"):
             policy = reader.policy()
+        elif reader.starts("OPTIONS"):
+            technique = reader.technique()
         else:
-            raise reader.wrong("COMMENT, POLICY or AS", reader.peek())
+            raise reader.wrong("COMMENT, POLICY, OPTIONS or AS", reader.peek())
     query = _with_columns(name, columns, reader.rest())
-    return CreateView(name, query, policy, comment, or_replace, if_not_exists)
+    return CreateView(name, query, policy, comment, or_replace, if_not_exists, technique)
 
 
 def _with_columns(name: str, columns: tuple[str, ...], query: str) -> str:
@@ -319,10 +353,15 @@ def _refresh(reader: _Reader) -> RefreshViews:
     return RefreshViews(tuple(names), full)
 
 
-def _alter(reader: _Reader) -> AlterPolicy:
+def _alter(reader: _Reader) -> AlterPolicy | AlterTechnique:
     name = reader.name()
-    if not (reader.starts("SET", "POLICY") or reader.starts("POLICY")):
-        raise reader.wrong("POLICY", reader.peek())
+    reader.starts("SET")
+    if reader.starts("OPTIONS"):
+        technique = reader.technique()
+        reader.end()
+        return AlterTechnique(name, technique)
+    if not reader.starts("POLICY"):
+        raise reader.wrong("POLICY or OPTIONS", reader.peek())
     policy = reader.policy()
     reader.end()
     return AlterPolicy(name, policy)

@@ -6,39 +6,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from freshview.algebra.expressions import Column, substitute
+from freshview.algebra.expressions import Column
 from freshview.algebra.relations import (
     Aggregate,
     Given,
-    Output,
     Project,
     Relation,
     Scan,
-    Sort,
-    keep,
 )
-from freshview.algebra.schema import Attribute, Numbering
+from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import numbering, scans, tables
-from freshview.change_table.aggregate import change_table, combined, stored_states
-from freshview.change_table.compose import Composition, composed
-from freshview.change_table.extent import Extent, Part, extent, is_structured
+from freshview.change_table.aggregate import change_table, combined
+from freshview.change_table.compose import Composition
+from freshview.change_table.extent import Extent, Part
 from freshview.change_table.late_update import groups_at_stake, late_values
-from freshview.change_table.propagate import extent_delta, extent_rows, part_change, propagated
+from freshview.change_table.propagate import extent_delta, part_change, propagated
 from freshview.change_table.refresh_operator import GroupLayout, refresh, stored_groups
 from freshview.change_table.refresh_rows import padded_anew, updated, with_delta
-from freshview.change_table.row_layout import RowLayout, row_layout
-from freshview.change_table.states import ROWS_NAME, AggregateStates, aggregate_states
-from freshview.counting.canonical import is_spju, normal
-from freshview.counting.extent import count_table, stored_extent
+from freshview.change_table.row_layout import RowLayout
+from freshview.counting.extent import count_table
 from freshview.counting.refresh import touched_extent
 from freshview.delta.derivation import Derivation, Kind, Temporary
 from freshview.delta.derive import derive
-from freshview.delta.exactness import check_exact
-from freshview.group_recompute.recompute import recomputed_groups, stored_rows, touched_groups
-from freshview.planner.kept_columns import check_counted, check_hidden, check_key
-from freshview.reasons import NoRule, Reason
+from freshview.group_recompute.recompute import recomputed_groups, touched_groups
+from freshview.reasons import Reason
 from freshview.rewrite.merge_projections import merge_projections
-from freshview.rewrite.rules import rewrite
 
 
 class Technique(Enum):
@@ -121,6 +113,17 @@ class Strategy:
         return self.technique in (Technique.COUNTING, Technique.DELTA)
 
     @property
+    def layout_name(self) -> str:
+        """What the stored columns mean: another name means that other values are kept in them."""
+        if self.is_counted:
+            return "extent"
+        if self.row_layout is not None:
+            return "parts"
+        if self.layout is None:
+            return "rows"
+        return "composed groups" if self.composition is not None else "groups"
+
+    @property
     def is_of_parts(self) -> bool:
         """Whether a stored row is made of parts, some with copies."""
         return self.row_layout is not None
@@ -184,11 +187,11 @@ class Strategy:
             if not passes:
                 rows = with_delta(rows, change)
                 continue
-            rows = derivation.temporary(updated(rows, change, part, extent, new), "V")
+            rows = updated(rows, change, part, extent, new)
             for pad in extent.pads:
                 if frozenset(part.states) <= pad.changing:
-                    rows = padded_anew(rows, change, pad, extent, new)
                     rows = derivation.temporary(rows, "V")
+                    rows = padded_anew(rows, change, pad, extent, new)
         after = Refreshed(layout.changed(stored, rows, new), stored, tuple(derivation.temporaries))
         return Maintenance(None, after, tuple(keys))
 
@@ -251,79 +254,7 @@ def _extent_change(extent: Extent, part: Part, derivation: Derivation) -> Relati
         return delta
     change = part_change(part, derivation)
     assert change is not None
-    return propagated(extent, part, derivation.temporary(change, "□part"), derivation)
-
-
-def strategy(view: str, definition: Relation) -> Strategy:
-    """The best technique that has a rule for every operator of the view.
-
-    A view that has none is recomputed in full, with the reason.
-    """
-    relation = rewrite(definition)
-    try:
-        return _chosen(view, relation)
-    except NoRule as missing:
-        return Strategy(
-            view, Technique.FULL, relation, relation.attributes, (), relation, missing.reason
-        )
-
-
-def _chosen(view: str, relation: Relation) -> Strategy:
-    peeled = _peel(relation)
-    if peeled is None:
-        if is_structured(relation):
-            by_parts = _by_parts(view, relation)
-            if by_parts is not None:
-                return by_parts
-        technique = Technique.COUNTING if is_spju(relation) else Technique.DELTA
-        return _by_extent(view, relation, technique)
-    aggregate, outputs = peeled
-    try:
-        return _by_change_table(view, relation, aggregate, outputs)
-    except NoRule:
-        if not aggregate.group:
-            raise
-        return _by_group_recompute(view, relation, aggregate, outputs)
-
-
-def _by_extent(view: str, relation: Relation, technique: Technique) -> Strategy:
-    maintained = _maintained(relation)
-    check_counted(relation.attributes)
-    check_key(relation.attributes)
-    rows = stored_extent(relation)
-    return Strategy(
-        view,
-        technique,
-        relation,
-        rows.attributes,
-        relation.attributes,
-        rows,
-        maintained=maintained,
-    )
-
-
-def _by_parts(view: str, relation: Relation) -> Strategy | None:
-    """A change table from each part of the view's rows; None if none of them reaches the top."""
-    new = numbering(relation)
-    made = extent(relation, new)
-    if all(made.singularity(part) is not None for part in made.parts):
-        return None
-    layout = row_layout(made, new)
-    check_counted(layout.key)
-    check_key(layout.key)
-    check_hidden(layout.attributes, relation.attributes)
-    for part in made.parts:
-        derive(part.source, Derivation(part.source, tables(part.source)))
-    rows = layout.rows(extent_rows(made, new))
-    return Strategy(
-        view,
-        Technique.CHANGE_TABLE,
-        relation,
-        layout.attributes,
-        layout.key,
-        rows,
-        row_layout=layout,
-    )
+    return propagated(extent, part, change, derivation)
 
 
 def _stored_keys(
@@ -339,110 +270,3 @@ def _stored_keys(
     }
     pairs = tuple((k, columns[h]) for k, h in zip(key, held, strict=False))
     return StoredKeys(leaf.child, pairs)
-
-
-def _by_change_table(
-    view: str, relation: Relation, aggregate: Aggregate, outputs: tuple[Output, ...]
-) -> Strategy:
-    new = numbering(relation)
-    states = aggregate_states(aggregate, new)
-    values = {output.attribute: states.value(output.call) for output in aggregate.aggregates}
-    visible = tuple(Output(o.attribute, substitute(o.expression, values)) for o in outputs)
-    layout = GroupLayout(aggregate.group, _key(aggregate, visible, new), states, visible)
-    composition = _composition(aggregate, states, new)
-    if composition is None:
-        held = stored_states(aggregate, states, new)
-    else:
-        held = composition.summed(extent_rows(composition.extent, new), new)
-    made = _by_groups(view, Technique.CHANGE_TABLE, relation, aggregate, layout, layout.rows(held))
-    return replace(made, composition=composition)
-
-
-def _composition(
-    aggregate: Aggregate, states: AggregateStates, new: Numbering
-) -> Composition | None:
-    """How the aggregate is summed from one below it, if change tables can pass it."""
-    if not is_structured(aggregate.child) or not aggregate.group:
-        return None
-    try:
-        return composed(aggregate, extent(aggregate.child, new), states)
-    except NoRule:
-        return None
-
-
-def _by_group_recompute(
-    view: str, relation: Relation, aggregate: Aggregate, outputs: tuple[Output, ...]
-) -> Strategy:
-    for output in aggregate.aggregates:
-        check_exact(output.call)
-    new = numbering(relation)
-    states = AggregateStates(new.attribute(ROWS_NAME, "bigint", nullable=False), ())
-    layout = GroupLayout(aggregate.group, _key(aggregate, outputs, new), states, outputs)
-    rows = layout.rows(stored_rows(aggregate, states))
-    return _by_groups(view, Technique.GROUP_RECOMPUTE, relation, aggregate, layout, rows)
-
-
-def _by_groups(
-    view: str,
-    technique: Technique,
-    relation: Relation,
-    aggregate: Aggregate,
-    layout: GroupLayout,
-    rows: Relation,
-) -> Strategy:
-    maintained = _maintained(aggregate.child)
-    check_key(layout.key)
-    check_hidden(layout.columns(), relation.attributes)
-    return Strategy(
-        view,
-        technique,
-        relation,
-        layout.columns(),
-        layout.key,
-        rows,
-        maintained=maintained,
-        aggregate=aggregate,
-        layout=layout,
-    )
-
-
-def _maintained(relation: Relation) -> Relation:
-    """The relation in canonical form; NoRule for an operator that has no delta rule."""
-    maintained = merge_projections(normal(relation))
-    derive(maintained, Derivation(maintained, tables(maintained)))
-    return maintained
-
-
-def _peel(relation: Relation) -> tuple[Aggregate, tuple[Output, ...]] | None:
-    """The aggregate on top of a view and the outputs computed from it, or None."""
-    match relation:
-        case Sort(child, _):
-            return _peel(child)
-        case Aggregate():
-            return relation, tuple(keep(attribute) for attribute in relation.attributes)
-        case Project(child, outputs):
-            inner = _peel(child)
-            if inner is None:
-                return None
-            values = {output.attribute: output.expression for output in inner[1]}
-            above = tuple(Output(o.attribute, substitute(o.expression, values)) for o in outputs)
-            return inner[0], above
-        case _:
-            return None
-
-
-def _key(
-    aggregate: Aggregate, visible: tuple[Output, ...], new: Numbering
-) -> tuple[Attribute, ...]:
-    """A stored attribute for each group attribute: a visible one that shows it, or a hidden one."""
-    if not aggregate.group:
-        return (new.attribute("__key", "int", nullable=False),)
-    shown = {
-        output.expression.attribute: output.attribute
-        for output in reversed(visible)
-        if isinstance(output.expression, Column)
-    }
-    return tuple(
-        shown.get(attribute) or new.attribute(f"__key{place}", attribute.type)
-        for place, attribute in enumerate(aggregate.group, start=1)
-    )

@@ -73,7 +73,8 @@ class TableEntry:
 class ViewEntry:
     """A view: its definition, what it reads, and what its backing table holds.
 
-    ``counted``: a stored row stands for ``__count`` rows. ``settings`` are those of the session that
+    ``counted``: a stored row stands for ``__count`` rows. ``wanted`` is the technique that was asked
+    for, or "auto". ``settings`` are those of the session that
     defined it and decide what the query means (ANSI, time zone); so do ``source_columns``, the
     columns that its sources had then.
     """
@@ -91,6 +92,7 @@ class ViewEntry:
     comment: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
     source_columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    wanted: str = "auto"
 
     @property
     def application(self) -> str:
@@ -272,6 +274,12 @@ class Catalog:
     def set_policy(self, name: str, policy: Policy) -> None:
         def change() -> None:
             self._entries[name] = replace(self.view(name), policy=policy)
+
+        self._change(change)
+
+    def set_technique(self, name: str, wanted: str, technique: str) -> None:
+        def change() -> None:
+            self._entries[name] = replace(self.view(name), wanted=wanted, technique=technique)
 
         self._change(change)
 

@@ -43,18 +43,21 @@ class Consumed:
     """The state of a view: its own version, the number of its commit, and what it was made from.
 
     ``definition`` tells one function from another (`definition_of`); a view by SQL text has none.
+    ``layout`` is what the stored columns mean; commits of earlier releases do not tell.
     """
 
     version: int
     number: int
     sources: Mapping[str, SourceVersion]
     definition: str = ""
+    layout: str = ""
 
     def next(
         self, entry: ViewEntry, sources: Mapping[str, SourceVersion], mode: str, fence: int
     ) -> Commit:
         """The commit that follows this state, by the holder of the lease with this number."""
-        return commit_of(entry, self.number + 1, sources, mode, fence, self.definition)
+        number = self.number + 1
+        return commit_of(entry, number, sources, mode, fence, self.definition, self.layout)
 
 
 def commit_of(
@@ -64,6 +67,7 @@ def commit_of(
     mode: str,
     fence: int = 0,
     definition: str = "",
+    layout: str = "",
 ) -> Commit:
     metadata: dict[str, object] = {
         "view": entry.name,
@@ -73,13 +77,16 @@ def commit_of(
     }
     if definition:
         metadata["definition"] = definition
+    if layout:
+        metadata["layout"] = layout
     return Commit(entry.application, number, metadata)
 
 
 def consumed_of(version: int, commit: Commit) -> Consumed:
     stored: Any = commit.metadata["sources"]
     definition = str(commit.metadata.get("definition", ""))
-    return Consumed(version, commit.number, parsed_versions(stored), definition)
+    layout = str(commit.metadata.get("layout", ""))
+    return Consumed(version, commit.number, parsed_versions(stored), definition, layout)
 
 
 def definition_of(entry: ViewEntry, strategy: Strategy) -> str:

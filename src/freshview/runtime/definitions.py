@@ -27,6 +27,8 @@ from freshview.errors import (
     SourceSchemaChanged,
     TableMissing,
     TableUnreadable,
+    TechniqueNotApplicable,
+    UnknownTechnique,
     ViewNotMaintainable,
 )
 from freshview.frontend.catalyst import (
@@ -38,7 +40,8 @@ from freshview.frontend.catalyst import (
 )
 from freshview.frontend.reasons import refusals
 from freshview.planner.kept_columns import is_storable
-from freshview.planner.strategy import Strategy, strategy
+from freshview.planner.strategy import Strategy
+from freshview.planner.techniques import WANTED, strategy
 from freshview.runtime.catalog import Catalog, Entry, ViewEntry
 from freshview.runtime.commit import SourceVersion
 from freshview.runtime.sources import Sources
@@ -90,7 +93,7 @@ class Definitions:
         """
         schemas = self._schemas(entry.sources, vector)
         read = [schema.json() for schema in schemas.values()]
-        stored = (self.functions.get(entry.name), *read)
+        stored = (self.functions.get(entry.name), entry.wanted, *read)
         self._check_settings(entry)
         cached = self._strategies.get(entry.id)
         if cached is not None and cached[0] == stored:
@@ -114,10 +117,12 @@ class Definitions:
         session = self._session_of(entry, schemas)
         try:
             if entry.sql is not None:
-                made = self.from_sql(entry.name, entry.sql, session)
+                made = self.from_sql(entry.name, entry.sql, session, wanted=entry.wanted)
             else:
                 function = self.function(entry)
-                made = self.from_function(entry.name, function, warehouse, session)
+                made = self.from_function(
+                    entry.name, function, warehouse, session, wanted=entry.wanted
+                )
         except DefinitionRejected as rejected:
             raise self._unfit(entry, schemas, rejected.why) from rejected
         columns = tuple(attribute.name for attribute in made.visible)
@@ -150,12 +155,14 @@ class Definitions:
             reason=reason,
         )
 
-    def from_sql(self, name: str, text: str, session: SparkSession | None = None) -> Strategy:
+    def from_sql(
+        self, name: str, text: str, session: SparkSession | None = None, wanted: str = "auto"
+    ) -> Strategy:
         session = session or self._ready_session()
         with _rejections(name):
             text.encode()
             relation = import_sql(session, text)
-        return _checked(name, relation)
+        return _checked(name, relation, wanted)
 
     def from_function(
         self,
@@ -163,6 +170,7 @@ class Definitions:
         function: ViewFunction,
         warehouse: Warehouse,
         session: SparkSession | None = None,
+        wanted: str = "auto",
     ) -> Strategy:
         ready = session or self._ready_session()
 
@@ -172,7 +180,7 @@ class Definitions:
 
         with _rejections(name), tables_read_by(read):
             relation = import_dataframe(call(function, warehouse))
-        return _checked(name, relation)
+        return _checked(name, relation, wanted)
 
     def from_function_again(
         self, entry: ViewEntry, function: ViewFunction, warehouse: Warehouse
@@ -180,8 +188,8 @@ class Definitions:
         """What a function defines over the columns that its view knows, or else over all."""
         with suppress(DefinitionRejected, TableMissing, TableUnreadable):
             session = self._session_of(entry, self._schemas(entry.sources, None))
-            return self.from_function(entry.name, function, warehouse, session)
-        return self.from_function(entry.name, function, warehouse)
+            return self.from_function(entry.name, function, warehouse, session, wanted=entry.wanted)
+        return self.from_function(entry.name, function, warehouse, wanted=entry.wanted)
 
     def _check_settings(self, entry: ViewEntry) -> None:
         """The session must understand the query as the one did that defined the view."""
@@ -312,7 +320,28 @@ def _message(error: PySparkException) -> str:
     return text.split(";\n")[0].strip().replace("\n", " ")
 
 
-def _checked(name: str, relation: Relation) -> Strategy:
+def wanted_technique(name: str) -> str:
+    """The name of a technique as it is stored; UnknownTechnique if there is none."""
+    lowered = str(name).lower()
+    if lowered not in WANTED:
+        raise UnknownTechnique(technique=name, known=", ".join(WANTED))
+    return lowered
+
+
+def check_applicable(name: str, wanted: str, made: Strategy) -> None:
+    """Raise TechniqueNotApplicable if the view cannot be kept by what was asked for."""
+    if wanted != "auto" and made.reason is not None:
+        raise TechniqueNotApplicable(
+            name=name,
+            technique=wanted,
+            subject=made.reason.subject,
+            reason=made.reason.code,
+            why=made.reason.why,
+            do=made.reason.do,
+        )
+
+
+def _checked(name: str, relation: Relation, wanted: str) -> Strategy:
     for refusal in refusals(relation):
         raise ViewNotMaintainable(
             name=name,
@@ -326,7 +355,7 @@ def _checked(name: str, relation: Relation) -> Strategy:
     for attribute in relation.attributes:
         if no_types or not is_storable(attribute):
             raise InvalidColumnType(name=name, column=attribute.name, type=attribute.type)
-    return strategy(name, relation)
+    return strategy(name, relation, WANTED[wanted])
 
 
 def check_columns(name: str, columns: Sequence[str]) -> None:

@@ -56,7 +56,9 @@ def recompute(
     path = parts.catalog.path(entry)
     stored = parts.tables.state(path)
     few = fetched(parts, rows, vector, stored)
-    consumed = replace(consumed, definition=definition_of(entry, strategy))
+    consumed = replace(
+        consumed, definition=definition_of(entry, strategy), layout=strategy.layout_name
+    )
     commit = run.commit(entry, consumed, vector, FULL)
     point("refresh.before_commit")
     written = parts.tables.overwrite(path, few, commit, new_schema=not fits(rows, stored))
@@ -76,7 +78,9 @@ def create(
     started = time.perf_counter()
     rows = stored_rows(parts, strategy, vector)
     path, definition = parts.catalog.path(entry), definition_of(entry, strategy)
-    commit = commit_of(entry, 1, vector, "created", definition=definition)
+    commit = commit_of(
+        entry, 1, vector, "created", definition=definition, layout=strategy.layout_name
+    )
     few = fetched(parts, rows, vector)
     point("create.evaluated")
     written = parts.tables.create(path, few, commit=commit)

@@ -38,7 +38,7 @@ def reason_for_full(
     """Why no delta would do, None if one will.
 
     A recompute was asked for, or a source is another table than the one the view was computed from,
-    or has other columns, or the function of the view is another one.
+    or has other columns, or the function of the view is another one, or its technique.
     """
     if policy is Policy.FULL:
         return ASKED_FOR_FULL
@@ -59,7 +59,22 @@ def reason_for_full(
             "its function defines something else than when the view was computed",
             "nothing: after this recompute the view is incremental again",
         )
+    if reason is None and not _is_stored_so(parts, entry, strategy, consumed):
+        return Reason(
+            "STORED_OTHERWISE",
+            entry.name,
+            "it is to be kept by another technique than the one it was stored for",
+            "nothing: after this recompute the view is incremental again",
+        )
     return reason
+
+
+def _is_stored_so(parts: Parts, entry: ViewEntry, strategy: Strategy, consumed: Consumed) -> bool:
+    """Whether the backing table has the columns that the technique needs, and they mean the same."""
+    if consumed.layout not in ("", strategy.layout_name):
+        return False
+    held = parts.tables.state(parts.catalog.path(entry), consumed.version).arrow_schema.names
+    return set(held) == {attribute.name for attribute in strategy.stored}
 
 
 def _follows(parts: Parts, name: str, before: SourceVersion, now: SourceVersion) -> bool:

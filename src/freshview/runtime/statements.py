@@ -17,6 +17,7 @@ from freshview.algebra.schema import quoted
 from freshview.errors import FreshviewError, InvalidStatement, TableMissing, TableUnreadable
 from freshview.frontend.statements import (
     AlterPolicy,
+    AlterTechnique,
     CreateView,
     DropView,
     ExplainView,
@@ -42,12 +43,17 @@ def run_statement(warehouse: Warehouse, text: str) -> Answer:
     """The answer of one statement."""
     _check_text(text)
     match parse_statement(text):
-        case CreateView(name, query, policy, comment, or_replace, if_not_exists):
+        case CreateView(name, query, policy, comment, or_replace, if_not_exists, technique):
             views = {view.name for view in warehouse.catalog.views()}
             if if_not_exists and name in views:
                 return None
             return warehouse.create_view(
-                name, query, policy=policy, replace_existing=or_replace, comment=comment
+                name,
+                query,
+                policy=policy,
+                technique=technique,
+                replace_existing=or_replace,
+                comment=comment,
             )
         case DropView(name, if_exists):
             if not (if_exists and name not in warehouse.catalog):
@@ -57,6 +63,9 @@ def run_statement(warehouse: Warehouse, text: str) -> Answer:
             return warehouse.refresh(*names, full=full)
         case AlterPolicy(name, policy):
             warehouse.set_policy(name, policy)
+            return None
+        case AlterTechnique(name, technique):
+            warehouse.set_technique(name, technique)
             return None
         case ExplainView(name):
             return warehouse.explain(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
@@ -41,11 +42,13 @@ from freshview.runtime.definitions import (
     Definitions,
     ViewFunction,
     call,
+    check_applicable,
     check_columns,
     function_name,
     reading,
     settings_of,
     tables_read_by,
+    wanted_technique,
 )
 from freshview.runtime.epochs import Epochs
 from freshview.runtime.evaluation import Evaluator
@@ -199,17 +202,21 @@ class Warehouse:
         query: str,
         *,
         policy: Policy | str = Policy.AUTO,
+        technique: str = "auto",
         replace_existing: bool = False,
         comment: str | None = None,
     ) -> Report:
         """Define a view by SQL text and compute it."""
         check_name(name)
         self._inside("views")
+        wanted = wanted_technique(technique)
 
         def attempt() -> Report:
             self.catalog.load()
-            strategy = self._definitions.from_sql(name, query)
-            return self._create(name, strategy, policy, replace_existing, comment, sql=query)
+            strategy = self._definitions.from_sql(name, query, wanted=wanted)
+            return self._create(
+                name, strategy, policy, replace_existing, comment, wanted, sql=query
+            )
 
         return self._refresher.uncrowded(name, attempt)
 
@@ -219,6 +226,7 @@ class Warehouse:
         *,
         name: str | None = None,
         policy: Policy | str = Policy.AUTO,
+        technique: str = "auto",
         replace: bool = False,
     ) -> Any:
         """Define a view by a function that returns a DataFrame; usable as a decorator.
@@ -227,19 +235,22 @@ class Warehouse:
         that it still is the same one.
         """
         if function is None:
-            return lambda given: self.view(given, name=name, policy=policy, replace=replace)
+            return lambda given: self.view(
+                given, name=name, policy=policy, technique=technique, replace=replace
+            )
         view = name or function.__name__
         check_name(view)
         self._inside("views")
+        wanted = wanted_technique(technique)
 
         def attempt() -> None:
             self.catalog.load()
             if view in self.catalog and not replace:
                 self._check_same(self.catalog.view(view), function)
             else:
-                strategy = self._definitions.from_function(view, function, self)
+                strategy = self._definitions.from_function(view, function, self, wanted=wanted)
                 stored = function_name(function)
-                self._create(view, strategy, policy, replace, None, function=stored)
+                self._create(view, strategy, policy, replace, None, wanted, function=stored)
 
         self._refresher.uncrowded(view, attempt)
         self._definitions.functions[view] = function
@@ -259,6 +270,15 @@ class Warehouse:
     def set_policy(self, name: str, policy: Policy | str) -> None:
         self.catalog.load()
         self.catalog.set_policy(name, Policy.named(policy))
+
+    def set_technique(self, name: str, technique: str) -> None:
+        """Keep a view by another technique, from its next refresh on."""
+        wanted = wanted_technique(technique)
+        self.catalog.load()
+        entry = dataclasses.replace(self.catalog.view(name), wanted=wanted)
+        strategy = self._definitions.strategy(entry, self)
+        check_applicable(name, wanted, strategy)
+        self.catalog.set_technique(name, wanted, strategy.technique.value)
 
     @cancellable()
     def refresh(
@@ -356,11 +376,13 @@ class Warehouse:
         policy: Policy | str,
         replace_existing: bool,
         comment: str | None,
+        wanted: str,
         *,
         sql: str | None = None,
         function: str | None = None,
     ) -> Report:
         chosen = Policy.named(policy)
+        check_applicable(name, wanted, strategy)
         fits = self._definitions.like_analyzed(strategy.sources)
         old = next((view for view in self.catalog.views() if view.name == name), None)
         if old is None or not replace_existing:
@@ -372,7 +394,7 @@ class Warehouse:
             *new_place(name),
             strategy.sources,
             tuple(a.name for a in strategy.visible),
-            strategy.is_counted,
+            strategy.is_counted or strategy.is_of_parts,
             strategy.technique.value,
             chosen,
             sql,
@@ -380,6 +402,7 @@ class Warehouse:
             comment,
             settings_of(self.spark, COPIED_SETTINGS),
             self._definitions.source_columns(strategy.sources),
+            wanted,
         )
         with progress(f"computing {name}"), self._held(name) as held:
             try:
