@@ -154,6 +154,15 @@ EVERY_OPERATOR = (
         "SELECT q.g, q.m, s.w FROM (SELECT g, k, max(v) AS m FROM r GROUP BY g, k) q"
         " LEFT JOIN s ON q.k = s.k"
     ),
+    (
+        "SELECT q.g, q.n, q.a, s.w FROM (SELECT g, k, count(*) AS n, avg(v) AS a FROM r GROUP BY g, k) q"
+        " JOIN s ON q.k = s.k"
+    ),
+    (
+        "SELECT q.k, q.n, p.m FROM (SELECT k, sum(v) AS n FROM r GROUP BY k) q"
+        " FULL JOIN (SELECT k, sum(w) AS m FROM s GROUP BY k) p ON q.k = p.k"
+    ),
+    "SELECT k, sum(v) AS x FROM r GROUP BY k UNION ALL SELECT h, sum(w) FROM s GROUP BY h",
     "SELECT g, max(v) AS m, min(day) AS d, count(*) AS n FROM r GROUP BY g",
     "SELECT max(v) AS m, min(day) AS d FROM r",
     "SELECT g, max(v) AS m, count(DISTINCT k) AS n FROM r GROUP BY g",

@@ -126,14 +126,15 @@ def test_random_views_stay_equal_to_their_recompute(
 def test_views_of_every_operator_stay_equal_to_their_recompute(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Each view by the native library in one test and by Spark in the other."""
+    """A half of the views in each test; every fifth one goes through Spark in all its parts."""
     dice = random.Random(seed)
     native, by_spark = start(tmp_path, spark, dice)
     for place, text in enumerate(EVERY_OPERATOR):
-        warehouse = native if (place + seed) % 2 else by_spark
-        warehouse.create_view(f"v{place}", text, policy=Policy.STRICT)
-    for step in range(BATCHES + 1):
-        if step < BATCHES:
+        if place % 2 == seed % 2:
+            warehouse = by_spark if place % 5 == 0 else native
+            warehouse.create_view(f"v{place}", text, policy=Policy.STRICT)
+    for step in range(3):
+        if step < 2:
             change(native, dice)
         else:
             for table in SCHEMAS:

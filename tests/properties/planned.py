@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from freshview.algebra.evaluate import Bag, Database, Row, Table, evaluate
-from freshview.algebra.relations import Changes, Leaf
+from freshview.algebra.relations import Changes, Leaf, Scan
 from freshview.algebra.traverse import walk
 from freshview.delta.derivation import Kind
 from freshview.delta.transaction import Transaction
 from freshview.planner.bounds import Origin
 from freshview.planner.lookups import LookUp
-from freshview.planner.plan import change_plan
+from freshview.planner.plan import ChangePlan, change_plan
 from freshview.planner.strategy import Strategy
 from tests.properties.generators import Dice
 
@@ -103,6 +103,7 @@ def refreshed(
     fetched = Fetched(database.post, before, database.deltas)
     direct = change.direct is not None and dice.random() < 0.5
     steps = change.direct if direct and change.direct is not None else change.stepwise
+    by_key = not direct and _has_keys(strategy) and dice.random() < 0.8
     for step in steps.steps:
         for leaf in walk(step.relation):
             if isinstance(leaf, Changes):
@@ -110,6 +111,8 @@ def refreshed(
         for lookup in step.lookups:
             if lookup.leaf not in fetched.held:
                 fetched.fetch(lookup, dice)
+        if by_key and steps.stored not in fetched.held and step.reads(steps.stored):
+            fetched.held[steps.stored] = _touched_rows(change, fetched, steps.stored, dice)
         if step.leaf is not None:
             rows = evaluate(step.relation, fetched)
             fetched.held[step.leaf] = rows
@@ -117,6 +120,26 @@ def refreshed(
             touched = evaluate(step.relation, fetched)
             return _applied(strategy, stored, touched), fetched.reads
     raise AssertionError("the last step is the refresh")
+
+
+def _has_keys(strategy: Strategy) -> bool:
+    return strategy.aggregate is None or bool(strategy.aggregate.group)
+
+
+def _touched_rows(change: ChangePlan, fetched: Fetched, stored: Scan, dice: Dice) -> Bag:
+    """The stored rows that the change tables lead to, by one column of each, and no others."""
+    rows = Database.leaf(fetched, stored)
+    names = [a.name for a in stored.attributes]
+    found: Bag = Counter()
+    for keys in change.keys:
+        key, column = dice.choice(keys.columns)
+        place = keys.leaf.attributes.index(column)
+        where = None if keys.where is None else keys.leaf.attributes.index(keys.where)
+        values = {
+            row[place] for row in fetched.held[keys.leaf] if where is None or row[where] is True
+        }
+        found |= Counter({r: n for r, n in rows.items() if r[names.index(key.name)] in values})
+    return found
 
 
 def _applied(strategy: Strategy, stored: Bag, touched: Bag) -> Bag:

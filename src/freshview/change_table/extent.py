@@ -146,6 +146,10 @@ class Extent:
     def value_of(self) -> dict[Attribute, Expression]:
         return {output.attribute: output.expression for output in self.values}
 
+    def pads_of(self, part: Part) -> tuple[Pad, ...]:
+        """The outer joins that keep another side than the one this part is on, innermost first."""
+        return tuple(pad for pad in self.pads if frozenset(part.states) <= pad.changing)
+
     def singularity(self, part: Part) -> Reason | None:
         """Why the change tables of a part do not reach the top, if they do not."""
         return next((reason for leaf, reason in self.singular if leaf == part.leaf), None)

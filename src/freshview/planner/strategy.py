@@ -18,7 +18,7 @@ from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import numbering, scans, tables
 from freshview.change_table.aggregate import change_table, combined
 from freshview.change_table.compose import Composition
-from freshview.change_table.extent import Extent, Part
+from freshview.change_table.extent import Extent, Pad, Part
 from freshview.change_table.late_update import groups_at_stake, late_values
 from freshview.change_table.propagate import extent_delta, part_change, propagated
 from freshview.change_table.refresh_operator import GroupLayout, refresh, stored_groups
@@ -59,11 +59,13 @@ class Refreshed:
 class StoredKeys:
     """Where the keys of the stored rows that a change touches are: columns of a computed change table.
 
-    A stored row is touched if its value in one of ``columns``, any of them, is in the leaf's column.
+    All stored rows that matter are found by any one of ``columns``: a stored column, and the column
+    of the leaf that holds its values. Only rows of the leaf in which ``where`` is true count.
     """
 
     leaf: Given
     columns: tuple[tuple[Attribute, Attribute], ...]
+    where: Attribute | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ class Maintenance:
     """The expressions that refresh a view for one set of changed tables.
 
     ``direct`` refreshes with the change table written out, where that is possible; ``stepwise`` has the
-    change tables among its temporaries, and ``keys`` say which of their columns lead to stored rows.
+    change tables among its temporaries, and ``keys`` say which of their columns lead to stored rows:
+    what one of them finds and what the others find is all that matters.
     """
 
     direct: Refreshed | None
@@ -177,8 +180,11 @@ class Strategy:
             alone = derivation.only(leaves, self.relation)
             change = _extent_change(extent, part, alone)
             leaf = derivation.temporary(merge_projections(change), "□")
-            changes.append((part, leaf, extent.singularity(part) is None))
+            passes = extent.singularity(part) is None
+            changes.append((part, leaf, passes))
             keys.append(_stored_keys(leaf, layout.key, extent.key))
+            if passes:
+                keys += [_kept_keys(leaf, layout, pad) for pad in extent.pads_of(part)]
         if not changes:
             return None
         stored = layout.leaf(self.view, new)
@@ -188,10 +194,9 @@ class Strategy:
                 rows = with_delta(rows, change)
                 continue
             rows = updated(rows, change, part, extent, new)
-            for pad in extent.pads:
-                if frozenset(part.states) <= pad.changing:
-                    rows = derivation.temporary(rows, "V")
-                    rows = padded_anew(rows, change, pad, extent, new)
+            for pad in extent.pads_of(part):
+                rows = derivation.temporary(rows, "V")
+                rows = padded_anew(rows, change, pad, extent, new)
         after = Refreshed(layout.changed(stored, rows, new), stored, tuple(derivation.temporaries))
         return Maintenance(None, after, tuple(keys))
 
@@ -261,12 +266,25 @@ def _stored_keys(
     leaf: Relation, key: tuple[Attribute, ...], held: tuple[Attribute, ...]
 ) -> StoredKeys:
     """The columns of a temporary that hold the stored key's values."""
+    given, columns = _temporary(leaf)
+    return StoredKeys(given, tuple((k, columns[h]) for k, h in zip(key, held, strict=False)))
+
+
+def _kept_keys(leaf: Relation, layout: RowLayout, pad: Pad) -> StoredKeys:
+    """The columns that lead to all rows of a kept side that a change has met, partners included."""
+    given, columns = _temporary(leaf)
+    stored = dict(zip(layout.columns, layout.stored, strict=True))
+    kept = [a for a in layout.extent.key if a not in pad.changing and a not in layout.extent.marks]
+    return StoredKeys(given, tuple((stored[a], columns[a]) for a in kept), columns[pad.kept])
+
+
+def _temporary(leaf: Relation) -> tuple[Given, dict[Attribute, Attribute]]:
+    """A temporary's leaf, and the column of it that holds each attribute."""
     assert isinstance(leaf, Project)
     assert isinstance(leaf.child, Given)
-    columns = {
+    held = {
         output.attribute: output.expression.attribute
         for output in leaf.outputs
         if isinstance(output.expression, Column)
     }
-    pairs = tuple((k, columns[h]) for k, h in zip(key, held, strict=False))
-    return StoredKeys(leaf.child, pairs)
+    return leaf.child, held

@@ -306,7 +306,7 @@ class IncrementalRefresh:
         columns = [a.name for a in leaf.attributes]
         path = self.parts.catalog.path(work.entry)
         tables = self.parts.tables
-        probes = stored_probes(work)
+        probes = stored_probes(work) if stage.by_key else None
         if not stage.by_key:
             rows = tables.read(path, stage.version, columns)[0]
         elif probes is None:

@@ -118,7 +118,7 @@ class Work:
 
 
 def stored_probes(work: Work) -> list[tuple[str, pa.Array]] | None:
-    """For each change table a key column of the stored view and the values it has for it.
+    """For each way to stored rows that matter, a column of theirs and the values to look up.
 
     None if a change table is too large to be here.
     """
@@ -127,6 +127,8 @@ def stored_probes(work: Work) -> list[tuple[str, pa.Array]] | None:
         rows = work.leaves.get(keys.leaf)
         if not isinstance(rows, pa.Table):
             return None
+        if keys.where is not None:
+            rows = rows.filter(rows[keys.where.name])
         pairs = [(key.name, rows[column.name]) for key, column in keys.columns]
         name, values = max(pairs, key=lambda pair: variety(pair[1]))
         found.append((name, distinct(values)))
