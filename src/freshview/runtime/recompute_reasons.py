@@ -12,7 +12,7 @@ from freshview.errors import (
     SettingsDiffer,
     TableMissing,
 )
-from freshview.planner.strategy import Strategy
+from freshview.planner.strategy import Strategy, Technique
 from freshview.reasons import Reason
 from freshview.runtime.catalog import Policy, ViewEntry
 from freshview.runtime.commit import Consumed, SourceVersion, definition_of
@@ -93,3 +93,14 @@ def is_redefined(parts: Parts, entry: ViewEntry, consumed: Consumed) -> bool:
         return consumed.definition != definition_of(entry, parts.strategy(entry, consumed.sources))
     except (DefinitionUnavailable, SettingsDiffer):
         return False  # this process cannot tell, and without changes it does not have to
+
+
+def is_repaired_whole(
+    parts: Parts, entry: ViewEntry, strategy: Strategy, consumed: Consumed
+) -> bool:
+    """Whether what is stored cannot be set right row by row, only computed anew."""
+    return (
+        strategy.technique is Technique.FULL
+        or is_redefined(parts, entry, consumed)
+        or not _is_stored_so(parts, entry, strategy, consumed)
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
@@ -27,7 +26,7 @@ from freshview.errors import (
 from freshview.faults import point
 from freshview.frontend.catalyst import COPIED_SETTINGS
 from freshview.planner.plan import Limits
-from freshview.planner.strategy import Strategy, Technique
+from freshview.planner.strategy import Strategy
 from freshview.runtime.cancellation import cancellable
 from freshview.runtime.catalog import (
     Catalog,
@@ -57,7 +56,11 @@ from freshview.runtime.lease import Lease, lease, view_lease
 from freshview.runtime.named_tables import location_of, session_with
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
-from freshview.runtime.recompute_reasons import WITHOUT_STATE, is_redefined, reason_for_full
+from freshview.runtime.recompute_reasons import (
+    WITHOUT_STATE,
+    is_repaired_whole,
+    reason_for_full,
+)
 from freshview.runtime.refresh import VIEW_LEASE_S, Refresher
 from freshview.runtime.refresh_log import RefreshLog
 from freshview.runtime.report import Report
@@ -275,7 +278,7 @@ class Warehouse:
         """Keep a view by another technique, from its next refresh on."""
         wanted = wanted_technique(technique)
         self.catalog.load()
-        entry = dataclasses.replace(self.catalog.view(name), wanted=wanted)
+        entry = replace(self.catalog.view(name), wanted=wanted)
         strategy = self._definitions.strategy(entry, self)
         check_applicable(name, wanted, strategy)
         self.catalog.set_technique(name, wanted, strategy.technique.value)
@@ -332,7 +335,7 @@ class Warehouse:
             result = compare(entry, strategy, consumed, expected, actual, sample)
             if not repair_groups:
                 return result
-            if strategy.technique is Technique.FULL or is_redefined(self.parts, entry, consumed):
+            if is_repaired_whole(self.parts, entry, strategy, consumed):
                 if not result.ok:
                     self.refresh(name, full=True)
                 return replace(result, repaired=result.missing + result.extra)
