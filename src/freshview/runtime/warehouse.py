@@ -216,10 +216,8 @@ class Warehouse:
 
         def attempt() -> Report:
             self.catalog.load()
-            strategy = self._definitions.from_sql(name, query, wanted=wanted)
-            return self._create(
-                name, strategy, policy, replace_existing, comment, wanted, sql=query
-            )
+            made = self._definitions.from_sql(name, query, wanted=wanted)
+            return self._create(name, made, policy, replace_existing, comment, wanted, sql=query)
 
         return self._refresher.uncrowded(name, attempt)
 
