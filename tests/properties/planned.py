@@ -1,7 +1,7 @@
 """Planned refreshes run by the oracle: steps, lookups and the refresh operator, without Spark.
 
 A scan gets the rows that one of its probes finds, picked by the dice, and no others: a bound that
-leaves out a row that matters gives a wrong view here.
+leaves out a row that matters gives a wrong view here. Without dice the way is taken that reads least.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from freshview.algebra.traverse import walk
 from freshview.delta.derivation import Kind
 from freshview.delta.transaction import Transaction
 from freshview.planner.bounds import Origin
-from freshview.planner.lookups import LookUp
+from freshview.planner.lookups import LookUp, Probe
 from freshview.planner.plan import ChangePlan, change_plan
 from freshview.planner.strategy import Strategy
 from tests.properties.generators import Dice
@@ -41,7 +41,7 @@ class Fetched(Database):
             found |= {row[place] for row in self.held[leaf]}
         return found
 
-    def fetch(self, lookup: LookUp, dice: Dice) -> None:
+    def fetch(self, lookup: LookUp, dice: Dice | None) -> None:
         """Put the rows of a leaf there that one of its probes finds, or all of them."""
         leaf = lookup.leaf
         rows = Database.leaf(self, leaf)
@@ -52,15 +52,19 @@ class Fetched(Database):
         ]
         if any(not self.held[needed] for needed in lookup.needs):
             rows = Counter()
+        elif usable and dice is None:
+            rows = min((self._found(leaf, rows, p) for p in usable), key=Counter.total)
         elif usable:
-            probe = dice.choice(usable)
-            keys = self.values(probe.origin)
-            if not probe.null_safe:
-                keys.discard(None)
-            place = leaf.attributes.index(probe.key)
-            rows = Counter({row: count for row, count in rows.items() if row[place] in keys})
+            rows = self._found(leaf, rows, dice.choice(usable))
         self.held[leaf] = rows
         self.reads[leaf.table] += rows.total()
+
+    def _found(self, leaf: Scan, rows: Bag, probe: Probe) -> Bag:
+        keys = self.values(probe.origin)
+        if not probe.null_safe:
+            keys.discard(None)
+        place = leaf.attributes.index(probe.key)
+        return Counter({row: count for row, count in rows.items() if row[place] in keys})
 
 
 def recomputed(strategy: Strategy, state: Mapping[str, Table]) -> Bag:
@@ -91,9 +95,9 @@ def refreshed(
     stored: Bag,
     state: dict[str, Table],
     transaction: Transaction,
-    dice: Dice,
+    dice: Dice | None,
 ) -> tuple[Bag, Counter[str]]:
-    """The stored rows after a planned refresh, and the rows read of each table."""
+    """The stored rows after a planned refresh, and the rows read of each table and of the view."""
     change = change_plan(strategy, kinds(transaction))
     if change is None:
         return stored, Counter()
@@ -101,9 +105,9 @@ def refreshed(
     names = tuple(a.name for a in strategy.stored)
     before = {**database.pre, strategy.view: Table(names, stored)}
     fetched = Fetched(database.post, before, database.deltas)
-    direct = change.direct is not None and dice.random() < 0.5
+    direct = change.direct is not None and dice is not None and dice.random() < 0.5
     steps = change.direct if direct and change.direct is not None else change.stepwise
-    by_key = not direct and _has_keys(strategy) and dice.random() < 0.8
+    by_key = _has_keys(strategy) and not direct and (dice is None or dice.random() < 0.8)
     for step in steps.steps:
         for leaf in walk(step.relation):
             if isinstance(leaf, Changes):
@@ -112,7 +116,9 @@ def refreshed(
             if lookup.leaf not in fetched.held:
                 fetched.fetch(lookup, dice)
         if by_key and steps.stored not in fetched.held and step.reads(steps.stored):
-            fetched.held[steps.stored] = _touched_rows(change, fetched, steps.stored, dice)
+            rows = _touched_rows(change, fetched, steps.stored, dice)
+            fetched.held[steps.stored] = rows
+            fetched.reads[strategy.view] += len(rows)
         if step.leaf is not None:
             rows = evaluate(step.relation, fetched)
             fetched.held[step.leaf] = rows
@@ -126,19 +132,20 @@ def _has_keys(strategy: Strategy) -> bool:
     return strategy.aggregate is None or bool(strategy.aggregate.group)
 
 
-def _touched_rows(change: ChangePlan, fetched: Fetched, stored: Scan, dice: Dice) -> Bag:
+def _touched_rows(change: ChangePlan, fetched: Fetched, stored: Scan, dice: Dice | None) -> Bag:
     """The stored rows that the change tables lead to, by one column of each, and no others."""
     rows = Database.leaf(fetched, stored)
     names = [a.name for a in stored.attributes]
     found: Bag = Counter()
     for keys in change.keys:
-        key, column = dice.choice(keys.columns)
-        place = keys.leaf.attributes.index(column)
         where = None if keys.where is None else keys.leaf.attributes.index(keys.where)
-        values = {
-            row[place] for row in fetched.held[keys.leaf] if where is None or row[where] is True
-        }
-        found |= Counter({r: n for r, n in rows.items() if r[names.index(key.name)] in values})
+        asked = [r for r in fetched.held[keys.leaf] if where is None or r[where] is True]
+        ways = []
+        for key, column in keys.columns:
+            place = keys.leaf.attributes.index(column)
+            ways.append((names.index(key.name), {row[place] for row in asked}))
+        one = max(ways, key=lambda way: len(way[1])) if dice is None else dice.choice(ways)
+        found |= Counter({row: n for row, n in rows.items() if row[one[0]] in one[1]})
     return found
 
 

@@ -14,7 +14,15 @@ from decimal import Decimal
 from typing import Any
 
 from freshview.algebra.aggregates import AggregateCall
-from freshview.algebra.expressions import Call, Column, Expression, Literal, Opaque
+from freshview.algebra.expressions import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    Opaque,
+    conjuncts,
+    equality,
+)
 from freshview.algebra.relations import (
     Aggregate,
     Changes,
@@ -317,15 +325,38 @@ def _outer_join(node: OuterJoin, database: Database) -> Bag:
 
 
 def _pairs(node: Conditional, database: Database) -> Iterator[tuple[Row, Row, int]]:
-    """The pairs of rows that satisfy the join condition, each with the number of its copies."""
+    """The pairs of rows that satisfy the join condition, each with the number of its copies.
+
+    An equality between two columns leads to the rows that can meet; the condition decides.
+    """
     holds = None
     if node.on is not None:
         holds = function(node.on, node.left.attributes + node.right.attributes)
     others = evaluate(node.right, database)
+    candidates = _by_equality(node, others)
     for row, count in evaluate(node.left, database).items():
-        for other, other_count in others.items():
+        for other, other_count in candidates(row):
             if holds is None or holds(row + other) is True:
                 yield row, other, count * other_count
+
+
+def _by_equality(node: Conditional, others: Bag) -> Callable[[Row], Iterable[tuple[Row, int]]]:
+    """The right rows that can satisfy an equality of the condition with a left row, or all."""
+    left = {a.id: place for place, a in enumerate(node.left.attributes)}
+    right = {a.id: place for place, a in enumerate(node.right.attributes)}
+    for part in conjuncts(node.on):
+        pair = equality(part)
+        if pair is None:
+            continue
+        one, another = pair if pair[0].id in left else pair[::-1]
+        if one.id in left and another.id in right:
+            found: dict[Any, list[tuple[Row, int]]] = {}
+            for row, count in others.items():
+                found.setdefault(row[right[another.id]], []).append((row, count))
+            place = left[one.id]
+            return lambda row: found.get(row[place], ())
+    every = tuple(others.items())
+    return lambda _: every
 
 
 def _sum(items: Iterable[tuple[Row, int]]) -> Bag:

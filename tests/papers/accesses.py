@@ -1,0 +1,48 @@
+"""Tuple accesses of a planned refresh, counted while the oracle runs it: the paper's cost model.
+
+A row read from a table or from a view is one access, a row set or deleted in a view is another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from freshview.algebra.evaluate import Bag, Table
+from freshview.delta.transaction import Transaction
+from freshview.planner.strategy import Strategy
+from tests.properties.planned import recomputed, refreshed
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """What a refresh read of each table, and read and wrote of the view."""
+
+    deltas: int
+    tables: Counter[str]
+    view: int
+
+    @property
+    def total(self) -> int:
+        return self.deltas + self.tables.total() + self.view
+
+
+def accesses(strategy: Strategy, state: dict[str, Table], transaction: Transaction) -> Accesses:
+    """Refresh the view and count; the result has to be the recompute."""
+    stored = recomputed(strategy, state)
+    after, reads = refreshed(strategy, stored, state, transaction, None)
+    assert after == recomputed(strategy, transaction.apply(state))
+    changed = sum(d.inserted.total() + d.deleted.total() for d in transaction.deltas.values())
+    written = _written(strategy, stored, after)
+    read = reads.pop(strategy.view, 0)
+    return Accesses(changed, reads, read + written)
+
+
+def _written(strategy: Strategy, before: Bag, after: Bag) -> int:
+    """Rows set or deleted, by key."""
+    places = [strategy.stored.index(a) for a in strategy.key]
+
+    def keys(rows: Bag) -> set[tuple[object, ...]]:
+        return {tuple(row[p] for p in places) for row in rows}
+
+    return len(keys(after - before) | keys(before - after))
