@@ -1,0 +1,187 @@
+"""[B07] 4.3.2: looking up is constant, ∩ and − are driven by their left operand, c_inc/c_ev → 0.
+
+A theorem to test, not a cost model to run on: Table 4.2 prices × as a product and leaves out π.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+from hypothesis import given, settings
+
+from freshview.algebra.evaluate import Row, Table, function
+from freshview.algebra.relations import (
+    Aggregate,
+    Difference,
+    Intersection,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    Select,
+    Union,
+)
+from freshview.algebra.schema import Numbering
+from freshview.algebra.traverse import walk
+from freshview.delta.states import post
+from tests.papers.sets import SetBuilder, set_state
+from tests.properties.generators import Dice, dice
+
+
+class Probing:
+    """Answers whether a row is in an expression without evaluating it; counts looks into relations."""
+
+    def __init__(self, state: dict[str, Table]) -> None:
+        self.state = state
+        self.looks = 0
+
+    def has(self, query: Relation, row: Row) -> bool:
+        """Lemma 4.5, by induction on the expression."""
+        match query:
+            case Scan(table, attributes):
+                self.looks += 1
+                held = self.state[table]
+                assert tuple(a.name for a in attributes) == held.columns
+                return row in held.rows
+            case Select(child, predicate):
+                return function(predicate, child.attributes)(row) is True and self.has(child, row)
+            case Intersection(left, right):
+                return self.has(left, row) and self.has(right, row)
+            case Difference(left, right):
+                return self.has(left, row) and not self.has(right, row)
+            case Aggregate(Union((left, right), _), _, ()):
+                return self.has(left, row) or self.has(right, row)
+            case Join(left, right, None):
+                width = len(left.attributes)
+                return self.has(left, row[:width]) and self.has(right, row[width:])
+            case _:
+                raise AssertionError("the lemma leaves out π and aggregation")
+
+    def rows(self, query: Relation) -> set[Row]:
+        """Lemma 4.6: ∩ and − loop over their left operand and look each row up in the right one."""
+        match query:
+            case Scan(table, _):
+                self.looks += len(self.state[table].rows)
+                return set(self.state[table].rows)
+            case Select(child, predicate):
+                holds = function(predicate, child.attributes)
+                return {row for row in self.rows(child) if holds(row) is True}
+            case Intersection(left, right):
+                return {row for row in self.rows(left) if self.has(right, row)}
+            case Difference(left, right):
+                return {row for row in self.rows(left) if not self.has(right, row)}
+            case Aggregate(Union((left, right), _), _, ()):
+                return self.rows(left) | self.rows(right)
+            case Join(left, right, None):
+                others = self.rows(right)
+                return {row + other for row in self.rows(left) for other in others}
+            case _:
+                raise AssertionError("the lemma leaves out π and aggregation")
+
+
+class WithoutProjection(SetBuilder):
+    """Expressions over σ, ∪, ∩, − and × alone."""
+
+    def narrow(self, depth: int) -> Relation:
+        return self.over(self.dice.choice(["s", "t"]), depth)
+
+    def over(self, table: str, depth: int) -> Relation:
+        """An expression of two columns."""
+        if depth <= 0:
+            return self.scan(table)
+        kind = self.dice.choice(["σ", "∪", "∩", "−"])
+        if kind == "σ":
+            child = self.over(table, depth - 1)
+            return Select(child, self.predicate(child.attributes))
+        return self.set_expression(depth, kind)
+
+
+def query_of(data: Dice) -> Relation:
+    builder = WithoutProjection(data, Numbering(0))
+    kind = data.choice(["σ", "∪", "∩", "−", "×"])
+    if kind == "×":
+        return Join(builder.narrow(1), builder.narrow(1))
+    return builder.over("s", 2)
+
+
+def leaves(query: Relation) -> int:
+    return sum(isinstance(node, Scan) for node in walk(query))
+
+
+@settings(max_examples=500)
+@given(data=dice)
+def test_lemma_4_5_a_lookup_takes_constant_time(data: Dice) -> None:
+    """At most one look per relation name, however large the relations are."""
+    query = query_of(data)
+    for size in (1, 50):
+        state = {
+            name: Table(t.columns, Counter({tuple([n] * len(t.columns)): 1 for n in range(size)}))
+            for name, t in set_state(data).items()
+        }
+        probing = Probing(state)
+        probing.has(query, tuple([0] * len(query.attributes)))
+        assert probing.looks <= leaves(query)
+
+
+@settings(max_examples=500)
+@given(data=dice)
+def test_lemma_4_6_the_left_operand_drives(data: Dice) -> None:
+    from freshview.algebra.evaluate import Database, evaluate
+
+    builder = WithoutProjection(data, Numbering(0))
+    left, right = builder.scan("s"), builder.over("s", 1)
+    kind = data.choice([Intersection, Difference])
+    query = kind(left, right, all=False)
+    state = set_state(data)
+    probing = Probing(state)
+    found = probing.rows(query)
+    rows = len(state["s"].rows)
+    assert probing.looks <= rows + rows * leaves(right)
+    assert Counter(dict.fromkeys(found, 1)) == evaluate(post(query), Database(state))
+
+
+def c_ev(query: Relation, b: float) -> float:
+    """Table 4.2, second column."""
+    match query:
+        case Scan():
+            return b
+        case Select(child, _) | Project(child, _):
+            return c_ev(child, b)
+        case Join(left, right, None):
+            return c_ev(left, b) * c_ev(right, b)
+        case Intersection(left, right) | Difference(left, right):
+            return c_ev(left, b) + c_ev(right, b)
+        case Aggregate(Union((left, right), _), _, ()):
+            return c_ev(left, b) + c_ev(right, b)
+        case _:
+            raise AssertionError("Table 4.2 has no such row")
+
+
+def c_inc(query: Relation, b: float, d: float) -> float:
+    """Table 4.2, third column."""
+    match query:
+        case Scan():
+            return d
+        case Select(child, _) | Project(child, _):
+            return c_inc(child, b, d)
+        case Join(left, right, None):
+            every = c_ev(left, b) + c_ev(right, b)
+            return every * (c_inc(left, b, d) + c_inc(right, b, d))
+        case Intersection(left, right) | Difference(left, right):
+            return c_inc(left, b, d) + c_inc(right, b, d)
+        case Aggregate(Union((left, right), _), _, ()):
+            return c_inc(left, b, d) + c_inc(right, b, d)
+        case _:
+            raise AssertionError("Table 4.2 has no such row")
+
+
+@settings(max_examples=500)
+@given(data=dice)
+def test_theorem_4_7_the_ratio_of_the_costs_goes_to_zero(data: Dice) -> None:
+    """Ten times b/d is at most a tenth of the ratio, for every expression."""
+    query = query_of(data)
+    ratios = [c_inc(query, b, 1.0) / c_ev(query, b) for b in (1e3, 1e4, 1e5, 1e6)]
+    for larger, smaller in itertools.pairwise(ratios):
+        assert smaller <= larger / 9.9
+    assert ratios[-1] < 1e-4
