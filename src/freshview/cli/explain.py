@@ -13,6 +13,10 @@ from freshview.cli.options import HERE, AsJson, WarehousePath, opened
 def explain(
     view: Annotated[str, typer.Argument(metavar="VIEW", help="The view.")],
     warehouse: WarehousePath = HERE,
+    paper: Annotated[
+        bool,
+        typer.Option("--paper", help="Print the derivation step by step, in the papers' letters."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Tell how a view is kept, and list the stages of the refresh that is due now.
@@ -20,7 +24,7 @@ def explain(
     Example: freshview explain revenue --warehouse shop
     """
     with failures(as_json):
-        explanation = opened(warehouse).explain(view)
+        explanation = opened(warehouse).explain(view, paper=paper)
     if as_json:
         succeed(**plain(explanation))
     else:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from freshview.algebra.relations import Changes, Given, Relation, Scan
-from freshview.algebra.render import describe, render
-from freshview.algebra.traverse import children
+from freshview.algebra.render import describe, names, render
+from freshview.algebra.traverse import children, tables
+from freshview.planner.dispatch import TECHNIQUES
 from freshview.planner.lookups import probe_text
 from freshview.planner.plan import RefreshPlan
+from freshview.planner.roles import roles
 from freshview.planner.stages import LookUpRows, ReadChanges, ReadStored, ScanRows
 from freshview.planner.strategy import Strategy, Technique
+from freshview.planner.techniques import strategy as choose
 
 _CITED = {
     Technique.COUNTING: "counting [B07 3]",
@@ -27,6 +30,58 @@ def technique_text(strategy: Strategy) -> str:
 
 def view_text(strategy: Strategy) -> str:
     return render(strategy.relation)
+
+
+def node_text(strategy: Strategy) -> Iterator[str]:
+    """Each node of the view with its technique, formula, and what else was possible or why not."""
+    for role in roles(strategy):
+        indent = "  " * role.depth
+        yield indent + describe(role.node)
+        rule = role.rule
+        if rule is None:
+            continue
+        mark = " (conversion point)" if role.conversion_point else ""
+        yield f"{indent}    {role.technique.value}{mark}: {rule.formula}  {rule.source}"
+        for code in role.singular:
+            yield f"{indent}    singularity point: {code}"
+        known = [t.value for t, why in role.others() if why is None]
+        if known:
+            yield f"{indent}    rules of other techniques: {', '.join(known)}"
+        for technique, why in role.others():
+            if why is not None:
+                yield f"{indent}    not {technique.value}: {why}"
+
+
+def alternatives_text(strategy: Strategy) -> Iterator[str]:
+    """The other techniques for the view as a whole: which could be asked for, and why not the rest."""
+    for technique in TECHNIQUES:
+        if technique is not strategy.technique:
+            made = choose(strategy.view, strategy.relation, technique)
+            if made.reason is None:
+                yield f"{technique.value}: possible"
+            else:
+                yield f"{technique.value}: not possible, {made.reason.code}: {made.reason.why}"
+
+
+def update_text(strategy: Strategy) -> Iterator[str]:
+    """θ and U of the refresh operator that the view's change tables are applied by."""
+    if strategy.layout is not None and strategy.technique is Technique.CHANGE_TABLE:
+        states = strategy.layout.states
+        group = names(strategy.layout.group) or "∅"
+        yield f"J₁: ≡_{{{group}}} ∧ rows + □rows ≠ 0   J₂: ≡_{{{group}}} ∧ rows + □rows = 0"
+        functions = [f"({a.name}, +)" for a in states.additive]
+        functions += [f"({e.value.name}, {e.function} or late)" for _, e in states.extrema]
+        yield f"U = ⟨{', '.join(functions)}⟩"
+    elif strategy.row_layout is not None:
+        layout = strategy.row_layout
+        yield f"≡_K, K = {{{', '.join(a.name for a in layout.key)}}}; a row goes when a part of it is dead"
+        stored = dict(zip(layout.columns, layout.stored, strict=True))
+        for number, part in enumerate(layout.extent.parts, start=1):
+            functions = [f"({stored[a].name}, +)" for a in part.states]
+            tables_ = ", ".join(tables(part.source))
+            ends = layout.extent.singularity(part)
+            until = "" if ends is None else f"; ends at {ends.subject} ({ends.code})"
+            yield f"part {number} ({tables_}): U = ⟨{', '.join(functions)}⟩{until}"
 
 
 def operator_text(plan: RefreshPlan) -> Iterator[str]:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from freshview.delta.derivation import Kind
 from freshview.errors import HistoryLost
-from freshview.planner.explain import operator_text, technique_text, view_text
+from freshview.planner.derivation_text import derivation_text
+from freshview.planner.explain import (
+    alternatives_text,
+    node_text,
+    operator_text,
+    technique_text,
+    update_text,
+    view_text,
+)
 from freshview.planner.plan import RefreshPlan
 from freshview.planner.stages import Advance, Recompute, Stage
 from freshview.planner.strategy import Strategy
@@ -32,12 +40,17 @@ class Explanation:
     policy: str
     sources: tuple[str, ...]
     algebra: str
+    alternatives: tuple[str, ...]
+    nodes: tuple[str, ...]
+    update: tuple[str, ...]
     assumed: bool
     operators: tuple[str, ...]
     stages: tuple[str, ...]
     reason: Reason | None = None
     incremental_ms: float | None = None
     full_ms: float | None = None
+    paper: tuple[str, ...] = ()
+    """The derivation in the papers' letters, if it was asked for."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -54,8 +67,16 @@ class Explanation:
         ]
         if self.reason is not None:
             lines += ["", "not incremental", *("  " + x for x in str(self.reason).split("\n"))]
+        if self.alternatives:
+            lines += ["", "other techniques", *("  " + line for line in self.alternatives)]
+        if self.nodes:
+            lines += ["", "nodes", *("  " + line for line in self.nodes)]
+        if self.update:
+            lines += ["", "refresh operator", *("  " + line for line in self.update)]
+        if self.paper:
+            lines += ["", "derivation", *("  " + line for line in self.paper)]
         if self.operators:
-            lines += ["", "operators", *("  " + line for line in self.operators)]
+            lines += ["", "steps", *("  " + line for line in self.operators)]
         due = "stages, if every source had one changed row" if self.assumed else "stages due now"
         lines += ["", due, *(f"  {n} {stage}" for n, stage in enumerate(self.stages, start=1))]
         if self.incremental_ms is not None:
@@ -65,7 +86,9 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(parts: Parts, refresher: Refresher, entry: ViewEntry) -> Explanation:
+def explain(
+    parts: Parts, refresher: Refresher, entry: ViewEntry, paper: bool = False
+) -> Explanation:
     """Explain the refresh that is due; if nothing changed, one with a row changed in each source.
 
     What is printed is what a refresh would now do, with the reason if that is a recompute.
@@ -98,13 +121,27 @@ def explain(parts: Parts, refresher: Refresher, entry: ViewEntry) -> Explanation
         entry.policy.value,
         sources,
         view_text(strategy),
+        tuple(alternatives_text(strategy)),
+        tuple(node_text(strategy)),
+        tuple(update_text(strategy)),
         assumed,
         () if plan is None else tuple(operator_text(plan)),
         tuple(str(stage) for stage in stages),
         reason,
         None if plan is None else plan.costs.incremental_ms,
         None if plan is None else plan.costs.full_ms,
+        _derivations(strategy) if paper else (),
     )
+
+
+def _derivations(strategy: Strategy) -> tuple[str, ...]:
+    """For each source, what becomes of its change."""
+    if strategy.reason is not None:
+        return ()
+    lines: list[str] = []
+    for source in strategy.sources:
+        lines += [f"{source} changes", *("  " + line for line in derivation_text(strategy, source))]
+    return tuple(lines)
 
 
 def _plan(

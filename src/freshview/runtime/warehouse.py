@@ -354,10 +354,10 @@ class Warehouse:
             found.append(leftover)
         return found
 
-    def explain(self, name: str) -> Explanation:
-        """How a view is kept and what the next refresh would do."""
+    def explain(self, name: str, *, paper: bool = False) -> Explanation:
+        """How a view is kept, what the next refresh would do, and how it is derived."""
         self.catalog.load()
-        return explain(self.parts, self._refresher, self.catalog.view(name))
+        return explain(self.parts, self._refresher, self.catalog.view(name), paper)
 
     def status(self) -> tuple[ViewStatus, ...]:
         """Each view's policy, freshness and last refresh."""
