@@ -30,7 +30,7 @@ from tests.properties.generators import (
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(data=dice)
 def test_canonical_form_is_equivalent(shape: str, data: Dice) -> None:
     """Lemma 3.1, with unions pulled to the top (3.3.1)."""
@@ -46,7 +46,7 @@ def test_canonical_form_is_equivalent(shape: str, data: Dice) -> None:
 
 
 @pytest.mark.parametrize("shape", OPERATORS)
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(data=dice)
 def test_canonical_form_goes_around_other_operators(shape: str, data: Dice) -> None:
     view = data.draw(views(OPERATORS[shape], everything=True))
@@ -123,7 +123,7 @@ def _with_leaf(relation: Relation, old: Scan, new: Scan) -> Relation:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(data=dice)
 def test_count_refresh_gives_the_new_extent(shape: str, data: Dice) -> None:
     view = data.draw(views(SHAPES[shape]))

@@ -27,7 +27,7 @@ from tests.properties.generators import (
 )
 from tests.properties.stepwise import stepwise, with_temporaries
 
-CASES = 300
+CASES = 200
 
 
 def signed(bag: Bag) -> Bag:
