@@ -54,6 +54,7 @@ def logged(spark: SparkSession, captured: pytest.CaptureFixture[str]) -> str:
     marker.error("the last line", jvm.java.lang.IllegalStateException(SECRET))
     until, found = time.monotonic() + 30, ""
     while found.partition("the last line")[2].count("\n") < 2:  # a thread passes the lines on
+        time.sleep(0.3)  # what is written while captured text is taken away would be lost
         found += captured.readouterr().err
         assert time.monotonic() < until, found
     return found
