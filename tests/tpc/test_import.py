@@ -13,7 +13,7 @@ from tests.tpc.database import QUERIES, Database
 pytestmark = [pytest.mark.spark]
 
 NODES = {"Scan", "Select", "Project", "Join", "OuterJoin", "Semijoin", "MarkJoin", "Aggregate"}
-NODES |= {"Union", "Window", "Expand", "Sort", "Limit"}
+NODES |= {"Union", "Intersection", "Difference", "Window", "Expand", "Sort", "Limit"}
 
 
 @pytest.mark.parametrize(("kind", "number"), QUERIES)
