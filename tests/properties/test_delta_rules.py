@@ -25,6 +25,7 @@ from tests.properties.generators import (
     transactions,
     views,
 )
+from tests.properties.planned import kinds
 from tests.properties.stepwise import stepwise, with_temporaries
 
 CASES = 200
@@ -44,14 +45,6 @@ def plus(bag: Bag, counts: Bag) -> Bag:
         total[row] += count
     assert all(count >= 0 for count in total.values())
     return +total
-
-
-def kinds(transaction: Transaction) -> dict[str, Kind]:
-    """What an observer of the deltas knows of each table."""
-    return {
-        name: Kind.ANY if delta.deleted else Kind.INSERTIONS
-        for name, delta in transaction.deltas.items()
-    }
 
 
 def check_step(view: Relation, state: dict[str, Table], transaction: Transaction) -> None:

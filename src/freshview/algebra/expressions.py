@@ -8,7 +8,7 @@ lowering rebinds to new arguments: the meaning of an imported expression is alwa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from freshview.algebra.schema import Attribute
@@ -190,3 +190,9 @@ def equal(left: Expression, right: Expression) -> Call:
 def same(left: Expression, right: Expression) -> Call:
     """``left <=> right``: equal, or both null."""
     return Call("<=>", (left, right), "boolean")
+
+
+def all_same(left: Iterable[Attribute], right: Iterable[Attribute]) -> Expression | None:
+    """≡ between attributes, pair by pair and null-safe; None, which is "always", if there are none."""
+    pairs = zip(left, right, strict=True)
+    return conjunction(tuple(same(Column(a), Column(b)) for a, b in pairs))

@@ -7,6 +7,7 @@ function that matches on it can be checked for completeness.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -360,6 +361,11 @@ def _unique(attributes: tuple[Attribute, ...]) -> None:
 def _same_width(left: Relation, right: Relation) -> None:
     if len(left.attributes) != len(right.attributes):
         raise MalformedRelation(f"rows of {len(left.attributes)} and {len(right.attributes)}")
+
+
+def renaming(new: Iterable[Attribute], old: Iterable[Attribute]) -> tuple[Output, ...]:
+    """The outputs that pass attributes through under other ones."""
+    return tuple(Output(n, Column(o)) for n, o in zip(new, old, strict=True))
 
 
 def _set(node: Project | Join | OuterJoin | Aggregate, attributes: tuple[Attribute, ...]) -> None:

@@ -14,10 +14,9 @@ from freshview.algebra.expressions import (
     Column,
     Expression,
     add,
-    conjunction,
+    all_same,
     equal,
     integer,
-    same,
 )
 from freshview.algebra.relations import (
     Aggregate,
@@ -29,10 +28,12 @@ from freshview.algebra.relations import (
     Select,
     Semijoin,
     keep,
+    renaming,
 )
 from freshview.algebra.schema import Attribute, Numbering
 from freshview.change_table.refresh_operator import GroupLayout, LateValues, StoredGroups
 from freshview.change_table.states import ArgumentState, Extremum
+from freshview.delta.derivation import renamed
 
 
 def groups_at_stake(
@@ -61,18 +62,9 @@ def late_values(
 
     Reads E after the change, at the pinned version ([B07] Table 4.3 for these groups alone).
     """
-    fresh = tuple(new.attribute(a.name, a.type) for a in groups.attributes)
-    renamed = Project(
-        groups,
-        tuple(Output(f, Column(a)) for f, a in zip(fresh, groups.attributes, strict=True)),
-    )
-    on: Expression | None = None
-    if node.group:
-        pairs = zip(node.group, fresh, strict=True)
-        on = conjunction(tuple(same(Column(a), Column(f)) for a, f in pairs))
-    rows = Semijoin(post, renamed, on)
+    asked, fresh = renamed(groups, groups.attributes, new)
+    rows = Semijoin(post, asked, all_same(node.group, fresh) if node.group else None)
     calls: list[AggregateOutput] = []
-    columns: list[Output] = []
     values: dict[Attribute, Attribute] = {}
     arguments: dict[Expression, Attribute] = {}
     for argument, extremum in layout.states.extrema:
@@ -88,7 +80,7 @@ def late_values(
     keys = tuple(new.attribute(a.name, a.type) for a in node.group)
     found = new.attribute("found", "boolean")
     outputs = (
-        *(Output(k, Column(a)) for k, a in zip(keys, node.group, strict=True)),
+        *renaming(keys, node.group),
         Output(found, TRUE),
         *(keep(value) for value in values.values()),
     )

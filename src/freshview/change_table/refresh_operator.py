@@ -10,6 +10,7 @@ from freshview.algebra.expressions import (
     Column,
     Expression,
     add,
+    all_same,
     cast,
     coalesce,
     conjunction,
@@ -123,8 +124,7 @@ def refresh(
     before = stored.before
     joined: Relation = OuterJoin(change_table, stored.leaf, stored.matches(layout), True, False)
     if late is not None:
-        pairs = zip(layout.group, late.group, strict=True)
-        same_group = conjunction(tuple(same(Column(a), Column(b)) for a, b in pairs))
+        same_group = all_same(layout.group, late.group)
         joined = OuterJoin(joined, late.relation, same_group, True, False)
     states = layout.states
     updated = {state: _sum(before[state], state) for state in states.additive}

@@ -12,23 +12,20 @@ into a row of nulls.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from freshview.algebra.expressions import (
     TRUE,
     Call,
     Column,
     Expression,
     add,
+    all_same,
     cast,
     coalesce,
-    conjunction,
     either,
     equal,
     integer,
     is_null,
     null,
-    same,
 )
 from freshview.algebra.relations import (
     Aggregate,
@@ -40,10 +37,11 @@ from freshview.algebra.relations import (
     Semijoin,
     Union,
     keep,
+    renaming,
 )
 from freshview.algebra.schema import COUNT, Attribute, Numbering
 from freshview.change_table.extent import FALSE, Extent, Pad, Part
-from freshview.delta.derivation import with_count
+from freshview.delta.derivation import renamed, with_count
 from freshview.delta.states import consolidate
 
 
@@ -55,9 +53,8 @@ def updated(
     was, came = new.attribute("was", "boolean"), new.attribute("came", "boolean")
     fresh = {a: new.attribute(a.name, a.type) for a in columns}
     held = Project(rows, (*(keep(a) for a in columns), Output(was, TRUE)))
-    named = tuple(Output(fresh[a], Column(a)) for a in columns)
-    arriving = Project(change, (*named, Output(came, TRUE)))
-    on = conjunction(tuple(same(Column(a), Column(fresh[a])) for a in extent.key))
+    arriving = Project(change, (*renaming(fresh.values(), columns), Output(came, TRUE)))
+    on = all_same(extent.key, (fresh[a] for a in extent.key))
     joined = OuterJoin(held, arriving, on, True, True)
     own = frozenset(part.states)
     outputs = tuple(
@@ -95,17 +92,17 @@ def padded_anew(
     keys = tuple(a for a in kept if a in frozenset(extent.key))
     met = Aggregate(Select(change, Column(pad.kept)), kept, ())
     partners = Select(rows, Call("and", (Column(pad.partner), Column(pad.kept)), "boolean"))
-    others, fresh = _renamed(partners, keys, new)
-    alone = Semijoin(met, others, _same(keys, fresh), anti=True)
+    others, fresh = renamed(partners, keys, new)
+    alone = Semijoin(met, others, all_same(keys, fresh), anti=True)
     padding = tuple(
         keep(a) if a in kept else Output(a, FALSE if a == pad.partner else null(a.type))
         for a in columns
     )
-    touched, fresh = _renamed(met, keys, new)
+    touched, fresh = renamed(met, keys, new)
     is_padded = Call(
         "and", (Column(pad.kept), Call("not", (Column(pad.partner),), "boolean")), "boolean"
     )
-    stale = _same(keys, fresh)
+    stale = all_same(keys, fresh)
     on = is_padded if stale is None else Call("and", (is_padded, stale), "boolean")
     return Union((Semijoin(rows, touched, on, anti=True), Project(alone, padding)), columns)
 
@@ -115,16 +112,3 @@ def with_delta(rows: Relation, delta: Relation) -> Relation:
     signed = with_count(rows, Output(COUNT, integer(1)))
     whole = consolidate(Union((signed, delta), (*rows.attributes, COUNT)))
     return Project(whole, tuple(keep(a) for a in rows.attributes))
-
-
-def _renamed(
-    relation: Relation, attributes: Iterable[Attribute], new: Numbering
-) -> tuple[Relation, tuple[Attribute, ...]]:
-    pairs = [(a, new.attribute(a.name, a.type)) for a in attributes]
-    outputs = tuple(Output(fresh, Column(a)) for a, fresh in pairs)
-    return Project(relation, outputs), tuple(fresh for _, fresh in pairs)
-
-
-def _same(left: Iterable[Attribute], right: Iterable[Attribute]) -> Expression | None:
-    pairs = zip(left, right, strict=True)
-    return conjunction(tuple(same(Column(a), Column(b)) for a, b in pairs))

@@ -9,11 +9,10 @@ from freshview.algebra.expressions import (
     Call,
     Column,
     Expression,
+    all_same,
     coalesce,
-    conjunction,
     either,
     integer,
-    same,
 )
 from freshview.algebra.relations import (
     OuterJoin,
@@ -100,7 +99,7 @@ class RowLayout:
         before = dict(zip(self.attributes, leaf.attributes, strict=True))
         kept = new.attribute("kept", "boolean")
         now = Project(self.rows(after), (*map(keep, self.attributes), Output(kept, TRUE)))
-        on = conjunction(tuple(same(Column(before[a]), Column(a)) for a in self.key))
+        on = all_same((before[a] for a in self.key), self.key)
         joined = OuterJoin(leaf, now, on, True, True)
         stays = Call("is not null", (Column(kept),), "boolean")
         was = Call("is not null", (Column(before[self.count]),), "boolean")

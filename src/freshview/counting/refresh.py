@@ -8,13 +8,11 @@ from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.expressions import (
     Call,
     Column,
-    Expression,
     add,
+    all_same,
     coalesce,
-    conjunction,
     equal,
     integer,
-    same,
 )
 from freshview.algebra.relations import (
     Aggregate,
@@ -66,9 +64,6 @@ def touched_extent(count_table: Relation, table: str, new: Numbering) -> Touched
     stored_columns = tuple(new.attribute(a.name, a.type, a.nullable) for a in columns)
     stored_count = new.attribute(EXTENT_COUNT_NAME, "bigint")
     stored = Scan(table, (*stored_columns, stored_count), State.PRE)
-    matches: tuple[Expression, ...] = tuple(
-        same(Column(a), Column(b)) for a, b in zip(columns, stored_columns, strict=True)
-    )
     count = new.attribute(EXTENT_COUNT_NAME, "bigint")
     change = new.attribute(CHANGE_NAME, "bigint")
     total = add(coalesce(Column(stored_count), integer(0)), Column(COUNT), "bigint")
@@ -77,5 +72,5 @@ def touched_extent(count_table: Relation, table: str, new: Numbering) -> Touched
         Output(count, Call("nonnegative", (total,), "bigint")),
         Output(change, Column(COUNT)),
     )
-    joined = OuterJoin(count_table, stored, conjunction(matches), True, False)
+    joined = OuterJoin(count_table, stored, all_same(columns, stored_columns), True, False)
     return TouchedExtent(Project(joined, outputs), stored, count, change)

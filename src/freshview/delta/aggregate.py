@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from freshview.algebra.expressions import Column, conjunction, integer, same
+from freshview.algebra.expressions import all_same, integer
 from freshview.algebra.relations import Aggregate, Output, Project, Relation, Semijoin, Union, keep
 from freshview.algebra.schema import COUNT
-from freshview.delta.derivation import Derivation, Signed, with_count
+from freshview.delta.derivation import Derivation, Signed, renamed, with_count
 
 
 def aggregate_delta(node: Aggregate, child: Signed, derivation: Derivation) -> Signed:
@@ -36,15 +36,13 @@ def touched(node: Aggregate, child: Relation, delta: Signed, derivation: Derivat
     """Q ⋉_{A=} δQ: the rows of the groups that a changed row belongs to."""
     if not node.group:
         return child
-    keys, fresh = derivation.renamed(delta.relation, node.group)
-    matches = (same(Column(a), Column(f)) for a, f in zip(node.group, fresh, strict=True))
-    return Semijoin(child, keys, conjunction(tuple(matches)))
+    keys, fresh = renamed(delta.relation, node.group, derivation.new)
+    return Semijoin(child, keys, all_same(node.group, fresh))
 
 
 def _new_groups(node: Aggregate, delta: Signed, derivation: Derivation) -> Signed:
     arrived = Project(delta.relation, tuple(keep(a) for a in node.group))
     groups = Aggregate(arrived, node.group, ())
-    known, fresh = derivation.renamed(derivation.pre(node.child), node.group)
-    matches = (same(Column(a), Column(f)) for a, f in zip(node.group, fresh, strict=True))
-    new = Semijoin(groups, known, conjunction(tuple(matches)), anti=True)
+    known, fresh = renamed(derivation.pre(node.child), node.group, derivation.new)
+    new = Semijoin(groups, known, all_same(node.group, fresh), anti=True)
     return Signed(with_count(new, Output(COUNT, integer(1))), insertions_only=True)

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from freshview.algebra.expressions import Column
 from freshview.algebra.relations import (
     Changes,
     Given,
@@ -22,6 +21,7 @@ from freshview.algebra.relations import (
     Select,
     State,
     keep,
+    renaming,
 )
 from freshview.algebra.schema import COUNT, Attribute, Numbering
 from freshview.algebra.traverse import numbering, scans, transform_up
@@ -122,18 +122,17 @@ class Derivation:
             for place, a in enumerate(relation.attributes)
         )
         leaf = Given(f"{name}{len(self.temporaries) + 1}", columns)
-        pairs = tuple(zip(relation.attributes, columns, strict=True))
-        named = Project(relation, tuple(Output(c, Column(a)) for a, c in pairs))
+        named = Project(relation, renaming(columns, relation.attributes))
         self.temporaries.append(Temporary(leaf, named))
-        return Project(leaf, tuple(Output(a, Column(c)) for a, c in pairs))
+        return Project(leaf, renaming(relation.attributes, columns))
 
-    def renamed(
-        self, relation: Relation, attributes: tuple[Attribute, ...]
-    ) -> tuple[Relation, tuple[Attribute, ...]]:
-        """Π of some attributes under new ids, so that the result can meet its own origin in a join."""
-        fresh = tuple(self.new.attribute(a.name, a.type, a.nullable) for a in attributes)
-        outputs = tuple(Output(f, Column(a)) for f, a in zip(fresh, attributes, strict=True))
-        return Project(relation, outputs), fresh
+
+def renamed(
+    relation: Relation, attributes: tuple[Attribute, ...], new: Numbering
+) -> tuple[Relation, tuple[Attribute, ...]]:
+    """Π of some attributes under new ids, so that the result can meet its own origin in a join."""
+    fresh = tuple(new.attribute(a.name, a.type, a.nullable) for a in attributes)
+    return Project(relation, renaming(fresh, attributes)), fresh
 
 
 def with_count(relation: Relation, count: Output) -> Relation:

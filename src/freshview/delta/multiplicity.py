@@ -8,11 +8,10 @@ from freshview.algebra.expressions import (
     Column,
     Expression,
     add,
-    conjunction,
+    all_same,
     either,
     equal,
     integer,
-    same,
 )
 from freshview.algebra.relations import (
     Aggregate,
@@ -29,7 +28,7 @@ from freshview.algebra.relations import (
     keep,
 )
 from freshview.algebra.schema import COUNT, Attribute
-from freshview.delta.derivation import Derivation, Signed
+from freshview.delta.derivation import Derivation, Signed, renamed
 
 
 def set_operation_delta(
@@ -48,7 +47,7 @@ def set_operation_delta(
     left = None if left is None else derivation.shared(left)
     right = None if right is None else derivation.shared(right)
     changed = [
-        derivation.renamed(delta.relation, _columns(delta.relation))
+        renamed(delta.relation, _columns(delta.relation), derivation.new)
         for delta in (left, right)
         if delta is not None
     ]
@@ -105,8 +104,7 @@ def copies(node: SetOperation, a: Expression, b: Expression) -> Expression:
 
 def _among(operand: Relation, rows: Relation, fresh: tuple[Attribute, ...]) -> Relation:
     """The rows of an operand that are among the changed ones."""
-    pairs = zip(operand.attributes, fresh, strict=True)
-    return Semijoin(operand, rows, conjunction(tuple(same(Column(a), Column(f)) for a, f in pairs)))
+    return Semijoin(operand, rows, all_same(operand.attributes, fresh))
 
 
 def _counted(

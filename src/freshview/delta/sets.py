@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from freshview.algebra.expressions import Call, Column, Expression, conjunction, integer, same
+from freshview.algebra.expressions import Call, Column, Expression, all_same, integer
 from freshview.algebra.relations import (
     Aggregate,
     Changes,
     Difference,
     Intersection,
     Join,
-    Output,
     Project,
     Relation,
     Scan,
@@ -28,10 +27,11 @@ from freshview.algebra.relations import (
     Union,
     Values,
     keep,
+    renaming,
 )
 from freshview.algebra.schema import COUNT, Attribute
 from freshview.algebra.traverse import transform_up
-from freshview.delta.derivation import Derivation
+from freshview.delta.derivation import Derivation, renamed
 from freshview.reasons import NoRule, Reason
 
 
@@ -153,10 +153,8 @@ def _aggregation(node: Aggregate, child: Relation, pair: Pair, derivation: Deriv
     def touched(rows: Relation) -> Relation:
         if not node.group:
             return replace(node, child=rows)
-        keys, fresh = derivation.renamed(touching, node.group)
-        pairs = zip(node.group, fresh, strict=True)
-        on = conjunction(tuple(same(Column(a), Column(f)) for a, f in pairs))
-        return replace(node, child=Semijoin(rows, keys, on))
+        keys, fresh = renamed(touching, node.group, derivation.new)
+        return replace(node, child=Semijoin(rows, keys, all_same(node.group, fresh)))
 
     after, before = touched(mod(child, pair)), touched(pre(child))
     return Pair(_minus(after, before), _minus(before, after))
@@ -253,8 +251,7 @@ def _and(left: Relation, right: Relation) -> Relation:
 
 
 def _named(relation: Relation, attributes: tuple[Attribute, ...]) -> Relation:
-    pairs = zip(attributes, relation.attributes, strict=True)
-    return Project(relation, tuple(Output(new, Column(old)) for new, old in pairs))
+    return Project(relation, renaming(attributes, relation.attributes))
 
 
 def _none(query: Relation) -> Pair:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from freshview.algebra.aggregates import AggregateCall
-from freshview.algebra.expressions import Call, Column, Expression, conjunction, same
+from freshview.algebra.expressions import Call, Column, all_same
 from freshview.algebra.relations import (
     Aggregate,
     AggregateOutput,
@@ -15,10 +15,12 @@ from freshview.algebra.relations import (
     Relation,
     Semijoin,
     keep,
+    renaming,
 )
-from freshview.algebra.schema import Attribute, Numbering
+from freshview.algebra.schema import Numbering
 from freshview.change_table.refresh_operator import GroupLayout, StoredGroups, marks
 from freshview.change_table.states import AggregateStates
+from freshview.delta.derivation import renamed
 
 
 def touched_groups(node: Aggregate, delta: Relation) -> Relation:
@@ -46,20 +48,19 @@ def recomputed_groups(
     rows is deleted.
     """
     rows = layout.states.rows
-    fresh = tuple(new.attribute(a.name, a.type) for a in node.group)
-    keys = Project(groups, _renamed(fresh, node.group))
-    among = Semijoin(post, keys, _same(node.group, fresh))
+    keys, fresh = renamed(groups, node.group, new)
+    among = Semijoin(post, keys, all_same(node.group, fresh))
     again = Aggregate(among, node.group, (*node.aggregates, _rows(layout.states)))
     shown = {o.attribute: new.attribute(o.attribute.name, o.attribute.type) for o in layout.visible}
     counted = new.attribute(rows.name, rows.type)
     held = tuple(new.attribute(a.name, a.type) for a in node.group)
     columns = (
-        *_renamed(held, node.group),
+        *renaming(held, node.group),
         *(Output(shown[o.attribute], o.expression) for o in layout.visible),
         Output(counted, Column(rows)),
     )
     joined: Relation = OuterJoin(groups, stored.leaf, stored.matches(layout), True, False)
-    joined = OuterJoin(joined, Project(again, columns), _same(node.group, held), True, False)
+    joined = OuterJoin(joined, Project(again, columns), all_same(node.group, held), True, False)
     # A group that is gone has no row to show its key; the change table has it.
     keys_of = dict(zip(layout.key, layout.group, strict=True))
     visible = (
@@ -81,12 +82,3 @@ def recomputed_groups(
 
 def _rows(states: AggregateStates) -> AggregateOutput:
     return AggregateOutput(states.rows, AggregateCall("count", (), "bigint"))
-
-
-def _renamed(new: tuple[Attribute, ...], old: tuple[Attribute, ...]) -> tuple[Output, ...]:
-    return tuple(Output(n, Column(o)) for n, o in zip(new, old, strict=True))
-
-
-def _same(left: tuple[Attribute, ...], right: tuple[Attribute, ...]) -> Expression | None:
-    pairs = zip(left, right, strict=True)
-    return conjunction(tuple(same(Column(a), Column(b)) for a, b in pairs))

@@ -25,9 +25,7 @@ from freshview.algebra.relations import (
     Scan,
     Select,
     Semijoin,
-    Sort,
     Union,
-    Values,
     Window,
 )
 from freshview.planner.strategy import Technique
@@ -220,7 +218,7 @@ def operator_of(node: Relation) -> str | None:
             return "generate"
         case Limit():
             return "limit"
-        case Values() | Sort() | _:
+        case _:
             return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -143,12 +143,14 @@ class Strategy:
         change = merge_projections(change)
         below = tuple(derivation.temporaries)
         direct = None
-        if not self._needs_steps(changed):
-            refreshed = self._refreshed(change, derivation)
+        late = self._has_late_update(changed)
+        if self.technique is not Technique.GROUP_RECOMPUTE and not late:
+            # The change table is read once; otherwise first to find groups, then to refresh.
+            refreshed = self._refreshed(change, derivation, late)
             direct = replace(refreshed, temporaries=(*below, *refreshed.temporaries))
         leaf = derivation.temporary(change, "□")
         rows = derivation.temporaries[-1]
-        refreshed = self._refreshed(leaf, derivation)
+        refreshed = self._refreshed(leaf, derivation, late)
         stepwise = replace(refreshed, temporaries=(*below, rows, *refreshed.temporaries))
         group = self.layout.group if self.layout is not None else self.key
         return Maintenance(direct, stepwise, (_stored_keys(leaf, self.key, group),))
@@ -157,15 +159,8 @@ class Strategy:
         """□V summed from the change tables of each part below, combined by U."""
         assert self.layout is not None
         assert self.aggregate is not None
-        extent = composition.extent
-        parts = []
-        for part in extent.parts:
-            leaves = scans(part.source)
-            if not any(leaf.table in derivation.changed for leaf in leaves):
-                continue
-            alone = derivation.only(leaves, self.aggregate.child)
-            change = _extent_change(extent, part, alone)
-            parts.append(composition.summed(change, derivation.new))
+        changes = _part_changes(composition.extent, self.aggregate.child, derivation)
+        parts = [composition.summed(change, derivation.new) for _, change in changes]
         return combined(parts, self.layout.group, self.layout.states) if parts else None
 
     def _by_parts(self, layout: RowLayout, derivation: Derivation) -> Maintenance | None:
@@ -173,12 +168,7 @@ class Strategy:
         extent, new = layout.extent, derivation.new
         changes: list[tuple[Part, Relation, bool]] = []
         keys: list[StoredKeys] = []
-        for part in extent.parts:
-            leaves = scans(part.source)
-            if not any(leaf.table in derivation.changed for leaf in leaves):
-                continue
-            alone = derivation.only(leaves, self.relation)
-            change = _extent_change(extent, part, alone)
+        for part, change in _part_changes(extent, self.relation, derivation):
             leaf = derivation.temporary(merge_projections(change), "□")
             passes = extent.singularity(part) is None
             changes.append((part, leaf, passes))
@@ -216,10 +206,6 @@ class Strategy:
             return touched_groups(self.aggregate, delta.relation)
         return change_table(self.aggregate, delta.relation, self.layout.states, derivation.new)
 
-    def _needs_steps(self, changed: Mapping[str, Kind]) -> bool:
-        """Whether the change table is read more than once: to find groups, then to refresh."""
-        return self.technique is Technique.GROUP_RECOMPUTE or self._has_late_update(changed)
-
     def _has_late_update(self, changed: Mapping[str, Kind]) -> bool:
         """Whether an extremum can be lost: not while all that happens is insertions."""
         if self.layout is None or not self.layout.states.extrema:
@@ -228,7 +214,7 @@ class Strategy:
         delta = derive(self.maintained, Derivation(self.maintained, changed))
         return delta is not None and not delta.insertions_only
 
-    def _refreshed(self, change: Relation, derivation: Derivation) -> Refreshed:
+    def _refreshed(self, change: Relation, derivation: Derivation, late: bool) -> Refreshed:
         """The refresh operator applied to a change table and the stored view."""
         new = derivation.new
         if self.is_counted:
@@ -242,13 +228,23 @@ class Strategy:
         if self.technique is Technique.GROUP_RECOMPUTE:
             groups = recomputed_groups(self.aggregate, post, change, self.layout, stored, new)
             return Refreshed(groups, stored.leaf)
-        if not self._has_late_update(derivation.changed):
+        if not late:
             return Refreshed(refresh(change, self.layout, stored, new), stored.leaf)
         at_stake = groups_at_stake(change, self.layout, stored, new)
         asked = derivation.temporary(at_stake, "late")
-        late = late_values(self.aggregate, post, asked, self.layout, new)
-        refreshed = refresh(change, self.layout, stored, new, late)
+        found = late_values(self.aggregate, post, asked, self.layout, new)
+        refreshed = refresh(change, self.layout, stored, new, found)
         return Refreshed(refreshed, stored.leaf, (derivation.temporaries[-1],))
+
+
+def _part_changes(
+    extent: Extent, view: Relation, derivation: Derivation
+) -> Iterator[tuple[Part, Relation]]:
+    """The parts that change, one after the other, each with the change of the extent."""
+    for part in extent.parts:
+        leaves = scans(part.source)
+        if any(leaf.table in derivation.changed for leaf in leaves):
+            yield part, _extent_change(extent, part, derivation.only(leaves, view))
 
 
 def _extent_change(extent: Extent, part: Part, derivation: Derivation) -> Relation:

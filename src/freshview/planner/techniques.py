@@ -60,7 +60,7 @@ def _chosen(view: str, relation: Relation) -> Strategy:
             if by_parts is not None:
                 return by_parts
         technique = Technique.COUNTING if is_spju(relation) else Technique.DELTA
-        return _by_extent(view, relation, technique)
+        return _by_extent(view, relation, technique, normal(relation))
     aggregate, outputs = peeled
     try:
         return _by_change_table(view, relation, aggregate, outputs)
@@ -79,11 +79,10 @@ def _asked_for(view: str, relation: Relation, wanted: Technique) -> Strategy:
             if not is_spju(counted):
                 raise NoRule(_not_for(wanted, relation, "it counts rows of σ, Π, ⋈ and ⊎ only"))
             if peeled is None:
-                return _by_extent(view, relation, Technique.COUNTING)
+                return _by_extent(view, relation, Technique.COUNTING, normal(relation))
             return _by_change_table(view, relation, *peeled)
         case Technique.DELTA:
-            derive(relation, Derivation(relation, tables(relation)))
-            return replace(_by_extent(view, relation, wanted), maintained=relation)
+            return _by_extent(view, relation, wanted, relation)
         case Technique.CHANGE_TABLE:
             made = None
             if peeled is not None:
@@ -111,8 +110,10 @@ def _not_for(technique: Technique, relation: Relation, why: str) -> Reason:
     )
 
 
-def _by_extent(view: str, relation: Relation, technique: Technique) -> Strategy:
-    maintained = _maintained(relation)
+def _by_extent(
+    view: str, relation: Relation, technique: Technique, derived_from: Relation
+) -> Strategy:
+    maintained = _maintained(derived_from)
     check_counted(relation.attributes)
     check_key(relation.attributes)
     rows = stored_extent(relation)
@@ -200,7 +201,7 @@ def _by_groups(
     layout: GroupLayout,
     rows: Relation,
 ) -> Strategy:
-    maintained = _maintained(aggregate.child)
+    maintained = _maintained(normal(aggregate.child))
     check_key(layout.key)
     check_hidden(layout.columns(), relation.attributes)
     return Strategy(
@@ -217,8 +218,8 @@ def _by_groups(
 
 
 def _maintained(relation: Relation) -> Relation:
-    """The relation in canonical form; NoRule for an operator that has no delta rule."""
-    maintained = merge_projections(normal(relation))
+    """What deltas are derived from; NoRule for an operator that has no delta rule."""
+    maintained = merge_projections(relation)
     derive(maintained, Derivation(maintained, tables(maintained)))
     return maintained
 

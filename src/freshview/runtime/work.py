@@ -68,17 +68,16 @@ class Work:
         Of several ways to the same column the one with the fewest keys, for each of them reaches
         every row that matters; of several columns the one that tells rows apart best.
         """
-        fewest: dict[Attribute, tuple[int, Probe, pa.ChunkedArray]] = {}
+        fewest: dict[Attribute, tuple[int, Probe, pa.Array]] = {}
         for probe in probes:
             values = self._values(probe)
             if values is not None:
-                keys = variety(values)
-                if probe.key not in fewest or keys < fewest[probe.key][0]:
-                    fewest[probe.key] = keys, probe, values
+                keys = distinct(values)
+                if probe.key not in fewest or variety(keys) < fewest[probe.key][0]:
+                    fewest[probe.key] = variety(keys), probe, keys
         if not fewest:
             return None
-        _, probe, values = max(fewest.values(), key=itemgetter(0))
-        keys = distinct(values)
+        _, probe, keys = max(fewest.values(), key=itemgetter(0))
         if probe.null_safe and probe.origin.padded and not keys.null_count:
             keys = pa.concat_arrays([keys, pa.nulls(1, keys.type)])
         return probe, keys if probe.null_safe else keys.drop_null()
@@ -129,9 +128,8 @@ def stored_probes(work: Work) -> list[tuple[str, pa.Array]] | None:
             return None
         if keys.where is not None:
             rows = rows.filter(rows[keys.where.name])
-        pairs = [(key.name, rows[column.name]) for key, column in keys.columns]
-        name, values = max(pairs, key=lambda pair: variety(pair[1]))
-        found.append((name, distinct(values)))
+        pairs = [(key.name, distinct(rows[column.name])) for key, column in keys.columns]
+        found.append(max(pairs, key=lambda pair: variety(pair[1])))
     return found
 
 
@@ -158,9 +156,9 @@ def distinct(values: pa.ChunkedArray) -> pa.Array:
     return values.combine_chunks() if pa.types.is_nested(values.type) else pc.unique(values)
 
 
-def variety(values: pa.ChunkedArray) -> int:
-    """How well a column tells rows apart; a nested one comes last, as only Spark can look it up."""
-    return 0 if pa.types.is_nested(values.type) else len(pc.unique(values))
+def variety(keys: pa.Array) -> int:
+    """How well distinct keys tell rows apart; nested ones come last: only Spark can look them up."""
+    return 0 if pa.types.is_nested(keys.type) else len(keys)
 
 
 def _of_leaf(rows: Rows, leaf: Changes) -> Rows:
