@@ -13,17 +13,18 @@ from freshview.algebra.expressions import Column
 from freshview.algebra.relations import Aggregate, AggregateOutput, Join, Scan, Select
 from freshview.algebra.schema import Numbering
 from freshview.algebra.traverse import numbering, scans
-from freshview.change_table.aggregate import change_table, stored_states
+from freshview.change_table.aggregate import change_table
 from freshview.change_table.compose import composed
 from freshview.change_table.extent import AggregatePart, PlainPart, extent
 from freshview.change_table.propagate import extent_rows
-from freshview.change_table.states import aggregate_states
 from freshview.counting.canonical import canonical, normal
 from freshview.counting.extent import count_table
 from freshview.counting.extent import extent as counted
 from freshview.counting.refresh import count_refresh
+from freshview.delta.aggregate_states import aggregate_states
 from freshview.delta.derivation import Derivation
 from freshview.delta.derive import derive
+from freshview.delta.group_states import stored_states
 from freshview.delta.states import post, pre
 from freshview.delta.transaction import Delta, Transaction
 from tests.properties import test_parts as parts

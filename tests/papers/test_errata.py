@@ -180,6 +180,42 @@ class TestExample5:
         assert ours(self.view(), self.state, self.transaction) == bag((7, 5, 1))
 
 
+class TestTable5Aggregation:
+    """OJDeletion below an aggregate: Table 5 has no row for it, and row 6 of Table 4 is wrong there."""
+
+    def view(self) -> Relation:
+        new = Numbering(0)
+        r, s = scan(new, "r", "a", "c"), scan(new, "s", "d", "e")
+        joined = full(r, s, r.attributes[1], s.attributes[0])
+        return sums(joined, s.attributes[0], s.attributes[1], new)
+
+    state: ClassVar[dict[str, Table]] = {
+        "r": Table(("a", "c"), bag((7, 1))),
+        "s": Table(("d", "e"), bag((1, 5))),
+    }
+    transaction = deleting("r", (7, 1))
+
+    def test_published(self) -> None:
+        """□V has the deleted row (7, 1, 1, 5): aggregated, it takes away what stays as a padded row."""
+        found = refresh(
+            [(1, 5, 1)],
+            [(1, -5, -1)],
+            lambda v, c: v[0] == c[0] and v[2] + c[2] != 0,
+            lambda v, c: v[0] == c[0] and v[2] + c[2] == 0,
+            lambda v, c: (v[0], v[1] + c[1], v[2] + c[2]),
+        )
+        assert found == []
+        assert after(self.view(), self.state, self.transaction) == bag((1, 5, 1))
+
+    def test_ours(self) -> None:
+        assert ours(self.view(), self.state, self.transaction) == bag((1, 5, 1))
+
+    def test_ours_says_why(self) -> None:
+        singular = strategy("v", named(self.view()), Technique.CHANGE_TABLE).singular
+        assert singular is not None
+        assert singular.code == "SINGULARITY_OUTER_JOIN_BELOW_AGGREGATE"
+
+
 class TestAlgorithm1:
     """Deletions from one side of R ⟗ S."""
 

@@ -27,6 +27,7 @@ from tests.properties.generators import Dice
 class Fetched(Database):
     """The leaves of a refresh as far as they were fetched, and how many rows were read of each table."""
 
+    whole: frozenset[str] = frozenset()
     held: dict[Leaf, Bag] = field(default_factory=dict)
     reads: Counter[str] = field(default_factory=Counter)
 
@@ -48,7 +49,8 @@ class Fetched(Database):
         usable = [
             probe
             for probe in lookup.probes
-            if all(None not in self.values(origin) for origin in probe.without_null)
+            if leaf.table not in self.whole
+            and all(None not in self.values(origin) for origin in probe.without_null)
         ]
         if any(not self.held[needed] for needed in lookup.needs):
             rows = Counter()
@@ -57,7 +59,10 @@ class Fetched(Database):
         elif usable:
             rows = self._found(leaf, rows, dice.choice(usable))
         self.held[leaf] = rows
-        self.reads[leaf.table] += rows.total()
+        if leaf.table in self.whole:
+            self.reads[leaf.table] = (self.pre or self.post)[leaf.table].rows.total()
+        else:
+            self.reads[leaf.table] += rows.total()
 
     def _found(self, leaf: Scan, rows: Bag, probe: Probe) -> Bag:
         keys = self.values(probe.origin)
@@ -90,6 +95,15 @@ def kinds(transaction: Transaction) -> dict[str, Kind]:
     }
 
 
+@dataclass(frozen=True)
+class Run:
+    """The stored rows after a planned refresh, what was read, and how many rows □V had."""
+
+    stored: Bag
+    reads: Counter[str]
+    change_rows: int = 0
+
+
 def refreshed(
     strategy: Strategy,
     stored: Bag,
@@ -98,13 +112,26 @@ def refreshed(
     dice: Dice | None,
 ) -> tuple[Bag, Counter[str]]:
     """The stored rows after a planned refresh, and the rows read of each table and of the view."""
+    done = run(strategy, stored, state, transaction, dice)
+    return done.stored, done.reads
+
+
+def run(
+    strategy: Strategy,
+    stored: Bag,
+    state: dict[str, Table],
+    transaction: Transaction,
+    dice: Dice | None,
+    whole: frozenset[str] = frozenset(),
+) -> Run:
+    """A planned refresh, step by step; tables in ``whole`` are read as a whole, once, and kept."""
     change = change_plan(strategy, kinds(transaction))
     if change is None:
-        return stored, Counter()
+        return Run(stored, Counter())
     database = transaction.database(state)
     names = tuple(a.name for a in strategy.stored)
     before = {**database.pre, strategy.view: Table(names, stored)}
-    fetched = Fetched(database.post, before, database.deltas)
+    fetched = Fetched(database.post, before, database.deltas, whole=whole)
     direct = change.direct is not None and dice is not None and dice.random() < 0.5
     steps = change.direct if direct and change.direct is not None else change.stepwise
     by_key = _has_keys(strategy) and not direct and (dice is None or dice.random() < 0.8)
@@ -124,7 +151,8 @@ def refreshed(
             fetched.held[step.leaf] = rows
         else:
             touched = evaluate(step.relation, fetched)
-            return _applied(strategy, stored, touched), fetched.reads
+            rows = fetched.held.get(change.keys[0].leaf, Counter())
+            return Run(_applied(strategy, stored, touched), fetched.reads, len(rows))
     raise AssertionError("the last step is the refresh")
 
 

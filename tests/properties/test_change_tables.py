@@ -10,11 +10,12 @@ from freshview.algebra.evaluate import Bag, Database, Table, evaluate
 from freshview.algebra.relations import Aggregate, Output, Relation
 from freshview.algebra.schema import Numbering
 from freshview.algebra.traverse import numbering
-from freshview.change_table.aggregate import change_table, stored_states
+from freshview.change_table.aggregate import change_table
 from freshview.change_table.refresh_operator import GroupLayout, refresh, stored_groups
-from freshview.change_table.states import aggregate_states
+from freshview.delta.aggregate_states import aggregate_states
 from freshview.delta.derivation import Derivation
 from freshview.delta.derive import derive
+from freshview.delta.group_states import stored_states
 from freshview.delta.states import post, pre
 from freshview.delta.transaction import Transaction
 from tests.properties.generators import Builder, Dice, dice, retraction, states, transactions

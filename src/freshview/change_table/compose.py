@@ -33,7 +33,7 @@ from freshview.algebra.render import aggregate_text
 from freshview.algebra.schema import COUNT, Attribute, Numbering
 from freshview.change_table.extent import AggregatePart, Extent, PlainPart
 from freshview.change_table.singularity import singularity
-from freshview.change_table.states import AggregateStates
+from freshview.delta.aggregate_states import AggregateStates
 from freshview.reasons import NoRule
 
 
@@ -87,13 +87,23 @@ class Composition:
 def composed(node: Aggregate, extent: Extent, states: AggregateStates) -> Composition:
     """How an aggregate is summed from an extent; NoRule if the conditions of row 6 do not hold."""
     below = [part for part in extent.parts if isinstance(part, AggregatePart)]
-    if len(below) != 1 or extent.pads:
+    if extent.pads:
+        raise NoRule(
+            singularity(
+                "OUTER_JOIN_BELOW_AGGREGATE",
+                node,
+                "a padded row that finds a partner is no new row, and one that loses it stays as a"
+                " padded row: [GM06] Table 5 has no row for π, and Example 5 counts wrongly, so the"
+                " net changes of the outer join are aggregated",
+            )
+        )
+    if len(below) != 1:
         raise NoRule(
             singularity(
                 "NOT_ONE_AGGREGATE",
                 node,
-                "a change table passes an aggregate if its rows come from one aggregate below"
-                " and from no outer join, so that a row's count of causes is a sum",
+                "a change table passes an aggregate if its rows come from one aggregate below, so"
+                " that a row's count of causes is a sum",
             )
         )
     (part,) = below

@@ -24,7 +24,9 @@ from freshview.algebra.expressions import (
     Expression,
     Literal,
     coalesce,
+    conjuncts,
     either,
+    equality,
     null,
     references,
     substitute,
@@ -44,8 +46,8 @@ from freshview.algebra.relations import (
 )
 from freshview.algebra.schema import Attribute, Numbering
 from freshview.change_table.singularity import singularity
-from freshview.change_table.states import AggregateStates, aggregate_states
 from freshview.counting.canonical import normal
+from freshview.delta.aggregate_states import AggregateStates, aggregate_states
 from freshview.reasons import NoRule, Reason
 
 FALSE = Literal(False, "boolean", "false")
@@ -111,11 +113,20 @@ class Pad:
     """An outer join above some parts: a row of ``kept`` attributes without a partner is padded.
 
     ``changing`` are the attributes of the other side, null in a padded row, with ``partner`` false.
+    ``by`` is a key of the kept side, the one that is joined by if there is one: padded rows are found
+    by it.
     """
 
     changing: frozenset[Attribute]
     partner: Attribute
     kept: Attribute
+    by: Attribute
+
+    @property
+    def is_padded(self) -> Expression:
+        """Whether a row is there without a partner."""
+        alone = Call("not", (Column(self.partner),), "boolean")
+        return Call("and", (Column(self.kept), alone), "boolean")
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,9 +306,9 @@ def _outer(node: OuterJoin, new: Numbering) -> Extent:
     )
     pads = both.pads
     if node.keeps_right:
-        pads += (Pad(frozenset(left.frame.attributes), here, there),)
+        pads += (Pad(frozenset(left.frame.attributes), here, there, _found_by(on, right, there)),)
     if node.keeps_left:
-        pads += (Pad(frozenset(right.frame.attributes), there, here),)
+        pads += (Pad(frozenset(right.frame.attributes), there, here, _found_by(on, left, here)),)
     return replace(
         both,
         frame=Project(frame, surely),
@@ -305,6 +316,13 @@ def _outer(node: OuterJoin, new: Numbering) -> Extent:
         pads=pads,
         singular=both.singular + singular,
     )
+
+
+def _found_by(on: Expression | None, kept: Extent, mark: Attribute) -> Attribute:
+    """The key of a side by which its rows are found best: one that is joined by, or any."""
+    keys = [a for a in kept.key if a not in kept.marks]
+    joined = [a for c in conjuncts(on) for a in equality(c) or () if a in keys]
+    return next(iter(joined or keys), mark)
 
 
 def _marked(frame: Relation, mark: Attribute) -> Relation:

@@ -32,7 +32,7 @@ from freshview.algebra.relations import (
 )
 from freshview.algebra.schema import Attribute, Numbering
 from freshview.change_table.refresh_operator import GroupLayout, LateValues, StoredGroups
-from freshview.change_table.states import ArgumentState, Extremum
+from freshview.delta.aggregate_states import ArgumentState, Extremum
 from freshview.delta.derivation import renamed
 
 

@@ -9,6 +9,7 @@ through the operand that changed (row 5, tagged).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.expressions import Column
@@ -26,10 +27,11 @@ from freshview.algebra.relations import (
 )
 from freshview.algebra.schema import COUNT, Numbering
 from freshview.algebra.traverse import children, walk, with_children
-from freshview.change_table.aggregate import change_table, stored_states
+from freshview.change_table.aggregate import change_table
 from freshview.change_table.extent import AggregatePart, Extent, Part
-from freshview.delta.derivation import Derivation
+from freshview.delta.derivation import Derivation, Signed
 from freshview.delta.derive import derive
+from freshview.delta.group_states import stored_states
 from freshview.delta.states import consolidate
 
 
@@ -47,32 +49,38 @@ def part_rows(part: Part, new: Numbering) -> Relation:
     return Aggregate(part.relation, part.key, (copies,))
 
 
-def part_change(part: Part, derivation: Derivation) -> Relation | None:
+def part_change(part: Part, derivation: Derivation) -> Signed | None:
     """□ of one part: its keys with the changes of its states; None if it does not change."""
     delta = derive(part.source, derivation)
     if delta is None:
         return None
     if isinstance(part, AggregatePart):
         changes = change_table(part.aggregate, delta.relation, part.kept, derivation.new)
-        return Project(changes, tuple(keep(a) for a in part.leaf.attributes))
-    rows = consolidate(delta.relation)
-    return Project(rows, (*(keep(a) for a in part.key), Output(part.copies, Column(COUNT))))
+        change = Project(changes, tuple(keep(a) for a in part.leaf.attributes))
+    else:
+        copies = Output(part.copies, Column(COUNT))
+        change = Project(consolidate(delta.relation), (*(keep(a) for a in part.key), copies))
+    return Signed(change, delta.insertions_only)
 
 
-def propagated(extent: Extent, part: Part, change: Relation, derivation: Derivation) -> Relation:
+def propagated(extent: Extent, part: Part, change: Signed, derivation: Derivation) -> Signed:
     """□V from the □ of one part: the other parts are read as they are while it changes."""
     leaves = {
         other.leaf: derivation.pre(part_rows(other, derivation.new))
         for other in extent.parts
         if other is not part
     }
-    return _over(_let_through(extent.frame, part.leaf), {**leaves, part.leaf: change})
+    frame = _let_through(extent.frame, part.leaf)
+    return Signed(
+        _over(frame, {**leaves, part.leaf: change.relation}),
+        change.insertions_only,
+    )
 
 
-def extent_delta(extent: Extent, derivation: Derivation) -> Relation | None:
+def extent_delta(extent: Extent, derivation: Derivation) -> Signed | None:
     """Insertions and deletions of the extent, for a part whose change tables end below the top."""
     delta = derive(extent_rows(extent, derivation.new), derivation)
-    return None if delta is None else consolidate(delta.relation)
+    return None if delta is None else replace(delta, relation=consolidate(delta.relation))
 
 
 def _let_through(node: Relation, leaf: Given) -> Relation:

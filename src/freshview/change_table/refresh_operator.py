@@ -9,10 +9,8 @@ from freshview.algebra.expressions import (
     Call,
     Column,
     Expression,
-    add,
     all_same,
     cast,
-    coalesce,
     conjunction,
     either,
     equal,
@@ -24,7 +22,8 @@ from freshview.algebra.expressions import (
 )
 from freshview.algebra.relations import OuterJoin, Output, Project, Relation, Scan, State
 from freshview.algebra.schema import Attribute, Numbering
-from freshview.change_table.states import AggregateStates, Extremum
+from freshview.delta.aggregate_states import AggregateStates, Extremum
+from freshview.delta.group_states import added
 
 KEEP_NAME = "__keep"
 WAS_NAME = "__was"
@@ -127,7 +126,7 @@ def refresh(
         same_group = all_same(layout.group, late.group)
         joined = OuterJoin(joined, late.relation, same_group, True, False)
     states = layout.states
-    updated = {state: _sum(before[state], state) for state in states.additive}
+    updated = {state: added(before[state], state) for state in states.additive}
     updated[states.rows] = Call("nonnegative", (updated[states.rows],), states.rows.type)
     for argument, extremum in states.extrema:
         value = extreme(extremum, before[extremum.value])
@@ -171,13 +170,6 @@ def extreme(extremum: Extremum, before: Attribute) -> Expression:
     stored, gained = Column(before), Column(extremum.gained)
     better = either(extremum.reaches(gained, stored), gained, stored)
     return either(is_null(stored), gained, either(is_null(gained), stored, better))
-
-
-def _sum(before: Attribute, state: Attribute) -> Expression:
-    """U's function for a state: f(v, □v) = v + □v, where a missing v is zero."""
-    zero = cast(integer(0), state.type)
-    total = add(coalesce(Column(before), zero), Column(state), state.type)
-    return Call("cast", (total,), state.type)
 
 
 def _value(

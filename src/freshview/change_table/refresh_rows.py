@@ -21,6 +21,8 @@ from freshview.algebra.expressions import (
     all_same,
     cast,
     coalesce,
+    conjunction,
+    conjuncts,
     either,
     equal,
     integer,
@@ -98,13 +100,29 @@ def padded_anew(
         keep(a) if a in kept else Output(a, FALSE if a == pad.partner else null(a.type))
         for a in columns
     )
+    left = _without_padded(rows, met, keys, pad, new)
+    return Union((left, Project(alone, padding)), columns)
+
+
+def no_longer_padded(
+    rows: Relation, change: Relation, pad: Pad, extent: Extent, new: Numbering
+) -> Relation:
+    """The same for a □V of insertions: whoever was met has a partner now, so no other row is read.
+
+    [GM06] 6.1: a row of □V meets the padded row of its kept side, and nothing else of V.
+    """
+    kept = frozenset(extent.key) - pad.changing - {pad.partner}
+    keys = tuple(a for a in rows.attributes if a in kept)
+    return _without_padded(rows, Select(change, Column(pad.kept)), keys, pad, new)
+
+
+def _without_padded(
+    rows: Relation, met: Relation, keys: tuple[Attribute, ...], pad: Pad, new: Numbering
+) -> Relation:
+    """The rows but those that are padded and whose kept side was met."""
     touched, fresh = renamed(met, keys, new)
-    is_padded = Call(
-        "and", (Column(pad.kept), Call("not", (Column(pad.partner),), "boolean")), "boolean"
-    )
-    stale = all_same(keys, fresh)
-    on = is_padded if stale is None else Call("and", (is_padded, stale), "boolean")
-    return Union((Semijoin(rows, touched, on, anti=True), Project(alone, padding)), columns)
+    stale = conjunction((pad.is_padded, *conjuncts(all_same(keys, fresh))))
+    return Semijoin(rows, touched, stale, anti=True)
 
 
 def with_delta(rows: Relation, delta: Relation) -> Relation:

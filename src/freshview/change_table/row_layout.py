@@ -13,6 +13,7 @@ from freshview.algebra.expressions import (
     coalesce,
     either,
     integer,
+    null,
 )
 from freshview.algebra.relations import (
     OuterJoin,
@@ -24,7 +25,7 @@ from freshview.algebra.relations import (
     keep,
 )
 from freshview.algebra.schema import EXTENT_COUNT_NAME, Attribute, Numbering
-from freshview.change_table.extent import AggregatePart, Extent, PlainPart
+from freshview.change_table.extent import AggregatePart, Extent, Pad, PlainPart
 from freshview.change_table.refresh_operator import KEEP_NAME, WAS_NAME, old_name
 
 OLD_COUNT_NAME = "__old_count"
@@ -35,11 +36,13 @@ class RowLayout:
     """One stored row per row of the extent, with the number of copies that it stands for.
 
     ``stored`` has one attribute per attribute of the frame: the visible column that shows it, or a
-    hidden one.
+    hidden one. ``padded`` has one per outer join that keeps a side: the key of the kept side where
+    the row is padded, else null, so that padded rows can be looked up by themselves.
     """
 
     extent: Extent
     stored: tuple[Attribute, ...]
+    padded: tuple[Attribute, ...]
     count: Attribute
 
     @property
@@ -69,7 +72,15 @@ class RowLayout:
         shown = {output.attribute for output in self.visible}
         pairs = zip(self.columns, self.stored, strict=True)
         hidden = tuple(Output(s, Column(a)) for a, s in pairs if s not in shown)
-        return (*self.visible, *hidden, Output(self.count, self._copies()))
+        alone = tuple(
+            Output(a, either(pad.is_padded, Column(pad.by), null(a.type)))
+            for a, pad in zip(self.padded, self.extent.pads, strict=True)
+        )
+        return (*self.visible, *hidden, *alone, Output(self.count, self._copies()))
+
+    def alone(self, pad: Pad) -> Attribute:
+        """The stored column that finds the padded rows of an outer join."""
+        return self.padded[self.extent.pads.index(pad)]
 
     def _copies(self) -> Expression:
         """The product of the copies of a row's plain parts; a part that it has not counts as one."""
@@ -136,7 +147,12 @@ def row_layout(extent: Extent, new: Numbering) -> RowLayout:
     }
     names = _names(extent)
     stored = tuple(shown.get(a) or new.attribute(names[a], a.type) for a in extent.frame.attributes)
-    return RowLayout(extent, stored, new.attribute(EXTENT_COUNT_NAME, "bigint", nullable=False))
+    padded = tuple(
+        new.attribute(f"__padded{place}", pad.by.type)
+        for place, pad in enumerate(extent.pads, start=1)
+    )
+    count = new.attribute(EXTENT_COUNT_NAME, "bigint", nullable=False)
+    return RowLayout(extent, stored, padded, count)
 
 
 def _names(extent: Extent) -> dict[Attribute, str]:

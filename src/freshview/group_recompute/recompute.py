@@ -19,7 +19,7 @@ from freshview.algebra.relations import (
 )
 from freshview.algebra.schema import Numbering
 from freshview.change_table.refresh_operator import GroupLayout, StoredGroups, marks
-from freshview.change_table.states import AggregateStates
+from freshview.delta.aggregate_states import AggregateStates
 from freshview.delta.derivation import renamed
 
 

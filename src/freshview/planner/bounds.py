@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from freshview.algebra.expressions import Call, Column, Expression, conjuncts, equality
+from freshview.algebra.expressions import Call, Column, Expression, Literal, conjuncts, equality
 from freshview.algebra.relations import (
     Aggregate,
     Changes,
@@ -259,8 +259,13 @@ def origin_of(node: Relation, attribute: Attribute) -> Origin | None:
             return Origin(((node, attribute),))
         case Project(child, outputs):
             expression = next(o.expression for o in outputs if o.attribute == attribute)
-            held = expression.attribute if isinstance(expression, Column) else None
-            return None if held is None else origin_of(child, held)
+            match expression:
+                case Column(held):
+                    return origin_of(child, held)
+                case Literal(None):
+                    return Origin((), padded=True)
+                case _:
+                    return None
         case Aggregate(child, group, _):
             return origin_of(child, attribute) if attribute in group else None
         case Select(child) | Repeat(child) | Sort(child) | Limit(child):

@@ -25,7 +25,8 @@ from freshview.algebra.relations import (
     Union,
 )
 from freshview.algebra.render import describe, names
-from freshview.algebra.traverse import children, tables
+from freshview.algebra.traverse import children, numbering, tables
+from freshview.delta.aggregate import additive_states
 from freshview.planner.roles import Role, roles
 from freshview.planner.strategy import Strategy, Technique
 
@@ -107,6 +108,9 @@ class _Writer:
             case Aggregate() if role.technique is Technique.DELTA:
                 key = names(node.group) or "∅"
                 one, inner = describe(node), below[0]
+                if additive_states(node, numbering(node)) is not None:
+                    before = f"{one}({inner}ᵖʳᵉ ⋉_{{{key}}} δ{inner})"
+                    return f"({before} ⊔ {one}(δ{inner})) ∸ {before}"
                 return f"{one}({inner}ᵖᵒˢᵗ ⋉_{{{key}}} δ{inner}) ∸ {one}({inner}ᵖʳᵉ ⋉_{{{key}}} δ{inner})"
             case Aggregate():
                 return _applied(node, letters)
@@ -114,21 +118,33 @@ class _Writer:
                 met = [n for n, is_changed in zip(letters, changed, strict=True) if is_changed]
                 return " ⊎ ".join(met)
             case _:
-                return self._binary(node, below, letters, changed)
+                return self._binary(node, below, letters, changed, self._is_change_table(role))
 
     def _binary(
-        self, node: Relation, below: list[str], letters: list[str], changed: list[bool]
+        self,
+        node: Relation,
+        below: list[str],
+        letters: list[str],
+        changed: list[bool],
+        by_change_table: bool,
     ) -> str:
         """δE₁ ∘ E₂ᵖʳᵉ, and E₁ᵖᵒˢᵗ ∘ δE₂ where the second operand changes as well."""
+        left, right = below
+        first = second = _sign(node)
+        padding: list[str] = []
+        if isinstance(node, OuterJoin):
+            first = "⟕" if node.keeps_left else "⋈"
+            second = "⟖" if node.keeps_right else "⋈"
+            if changed[1] and node.keeps_left and not by_change_table:
+                padding.append(f"δ({left} ▷ {right}) × {{null}}, for the rows that δ{right} meets")
+            if changed[0] and node.keeps_right and not by_change_table:
+                padding.append(f"{{null}} × δ({right} ▷ {left}), for the rows that δ{left} meets")
         terms = []
-        sign = _sign(node)
-        first = sign if not isinstance(node, OuterJoin) else "⟕"
-        second = sign if not isinstance(node, OuterJoin) else "⟖"
         if changed[0]:
-            terms.append(f"{letters[0]} {first} {below[1]}ᵖʳᵉ")
+            terms.append(f"{letters[0]} {first} {right}ᵖʳᵉ")
         if changed[1]:
-            terms.append(f"{below[0]}ᵖᵒˢᵗ {second} {letters[1]}")
-        return " ⊎ ".join(terms)
+            terms.append(f"{left}ᵖᵒˢᵗ {second} {letters[1]}")
+        return " ⊎ ".join((*terms, *padding))
 
     def _letter(self, node: Relation) -> str:
         role = self._held.get(id(node))

@@ -150,14 +150,18 @@ TABLE: dict[str, dict[Technique, Cell]] = {
     "distinct": {
         Technique.COUNTING: Rule("π_{A, count(*)} is the extent", "[B07] 3.2"),
         Technique.DELTA: Rule(
-            "π_A(Qᵖᵒˢᵗ ⋉ δQ) ∸ π_A(Qᵖʳᵉ ⋉ δQ); insertions: π_A(ΔQ) ▷ Qᵖʳᵉ", "[B07] Table 4.1, π"
+            "(Vᵖʳᵉ ⊔ π_{A,Σn}(δQ)) ∸ Vᵖʳᵉ, Vᵖʳᵉ = π_A(Qᵖʳᵉ ⋉ δQ); insertions: π_A(ΔQ) ▷ Qᵖʳᵉ",
+            "[B07] Table 4.1, π",
         ),
         Technique.CHANGE_TABLE: Rule("□V = π_{A, Σn}(δE)", "[GM06] 5.1; Table 4, row 6"),
         Technique.GROUP_RECOMPUTE: Rule("π_A(Eᵖᵒˢᵗ ⋉ π_A(δE))", "[B07] 4.4"),
     },
     "aggregate": {
         Technique.COUNTING: Rule("sums of n·A on top of a count table", "[B07] 3.3.2"),
-        Technique.DELTA: Rule("π_{A,F}(Qᵖᵒˢᵗ ⋉ δQ) ∸ π_{A,F}(Qᵖʳᵉ ⋉ δQ)", "[B07] Table 4.3"),
+        Technique.DELTA: Rule(
+            "(Vᵖʳᵉ ⊔ π_{A,F}(δQ)) ∸ Vᵖʳᵉ, Vᵖʳᵉ = π_{A,F}(Qᵖʳᵉ ⋉ δQ)",
+            "[B07] Table 4.3; [GM06] Appendix A",
+        ),
         Technique.CHANGE_TABLE: Rule(
             "□V = π_{G, Σn, Σn·A}(δE); over another aggregate π_{G′,F}(□E₁)",
             "[GM06] 5.1, Table 3; Table 4, row 6",

@@ -132,7 +132,9 @@ def _probes(bounds: Iterable[Bound], known: set[Leaf]) -> Probes:
     usable = (
         Probe(b.attribute, b.origin, b.null_safe, b.without_null)
         for b in bounds
-        if b.origin.leaves <= known and all(o.leaves <= known for o in b.without_null)
+        if b.origin.columns
+        and b.origin.leaves <= known
+        and all(o.leaves <= known for o in b.without_null)
     )
     return tuple(dict.fromkeys(usable))
 

@@ -210,7 +210,7 @@ class _Expected:
         """The expectation for all columns of an origin, or None if one is not at hand."""
         parts = [self._found.get(column) for column in origin.columns]
         known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
+        if not known or len(known) < len(parts):
             return None
         return _Found(sum(part.rows for part in known), max(part.of for part in known))
 

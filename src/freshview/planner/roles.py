@@ -92,7 +92,9 @@ def _grouped(strategy: Strategy, node: Relation, depth: int) -> Iterator[Role]:
         yield Role(depth, node, strategy.technique)
         yield from _structured(node.child, depth + 1, composition.extent)
         return
-    yield Role(depth, node, strategy.technique, strategy.technique is Technique.CHANGE_TABLE)
+    ended = () if strategy.singular is None else (strategy.singular.code,)
+    is_origin = strategy.technique is Technique.CHANGE_TABLE
+    yield Role(depth, node, strategy.technique, is_origin, ended)
     yield from _plain(node.child, depth + 1)
 
 

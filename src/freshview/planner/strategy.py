@@ -22,11 +22,16 @@ from freshview.change_table.extent import Extent, Pad, Part
 from freshview.change_table.late_update import groups_at_stake, late_values
 from freshview.change_table.propagate import extent_delta, part_change, propagated
 from freshview.change_table.refresh_operator import GroupLayout, refresh, stored_groups
-from freshview.change_table.refresh_rows import padded_anew, updated, with_delta
+from freshview.change_table.refresh_rows import (
+    no_longer_padded,
+    padded_anew,
+    updated,
+    with_delta,
+)
 from freshview.change_table.row_layout import RowLayout
 from freshview.counting.extent import count_table
 from freshview.counting.refresh import touched_extent
-from freshview.delta.derivation import Derivation, Kind, Temporary
+from freshview.delta.derivation import Derivation, Kind, Signed, Temporary
 from freshview.delta.derive import derive
 from freshview.group_recompute.recompute import recomputed_groups, touched_groups
 from freshview.reasons import Reason
@@ -100,6 +105,8 @@ class Strategy:
     row_layout: RowLayout | None = None
     composition: Composition | None = None
     """How the view's aggregate is summed from change tables of an aggregate below it."""
+    singular: Reason | None = None
+    """Why no change table from below the view's aggregate passes it, if there are any."""
 
     @property
     def visible(self) -> tuple[Attribute, ...]:
@@ -121,7 +128,7 @@ class Strategy:
         if self.is_counted:
             return "extent"
         if self.row_layout is not None:
-            return "parts"
+            return "padded parts" if self.row_layout.padded else "parts"
         if self.layout is None:
             return "rows"
         return "composed groups" if self.composition is not None else "groups"
@@ -160,33 +167,37 @@ class Strategy:
         assert self.layout is not None
         assert self.aggregate is not None
         changes = _part_changes(composition.extent, self.aggregate.child, derivation)
-        parts = [composition.summed(change, derivation.new) for _, change in changes]
+        parts = [composition.summed(change.relation, derivation.new) for _, change in changes]
         return combined(parts, self.layout.group, self.layout.states) if parts else None
 
     def _by_parts(self, layout: RowLayout, derivation: Derivation) -> Maintenance | None:
         """One part after the other, earlier ones as they are after the change, later ones before."""
         extent, new = layout.extent, derivation.new
-        changes: list[tuple[Part, Relation, bool]] = []
+        changes: list[tuple[Part, Signed, bool]] = []
         keys: list[StoredKeys] = []
         for part, change in _part_changes(extent, self.relation, derivation):
-            leaf = derivation.temporary(merge_projections(change), "□")
+            leaf = derivation.temporary(merge_projections(change.relation), "□")
             passes = extent.singularity(part) is None
-            changes.append((part, leaf, passes))
+            changes.append((part, replace(change, relation=leaf), passes))
             keys.append(_stored_keys(leaf, layout.key, extent.key))
             if passes:
-                keys += [_kept_keys(leaf, layout, pad) for pad in extent.pads_of(part)]
+                led = _padded_keys if change.insertions_only else _kept_keys
+                keys += [led(leaf, layout, pad) for pad in extent.pads_of(part)]
         if not changes:
             return None
         stored = layout.leaf(self.view, new)
         rows = layout.held(stored)
         for part, change, passes in changes:
             if not passes:
-                rows = with_delta(rows, change)
+                rows = with_delta(rows, change.relation)
                 continue
-            rows = updated(rows, change, part, extent, new)
+            rows = updated(rows, change.relation, part, extent, new)
             for pad in extent.pads_of(part):
+                if change.insertions_only:
+                    rows = no_longer_padded(rows, change.relation, pad, extent, new)
+                    continue
                 rows = derivation.temporary(rows, "V")
-                rows = padded_anew(rows, change, pad, extent, new)
+                rows = padded_anew(rows, change.relation, pad, extent, new)
         after = Refreshed(layout.changed(stored, rows, new), stored, tuple(derivation.temporaries))
         return Maintenance(None, after, tuple(keys))
 
@@ -239,7 +250,7 @@ class Strategy:
 
 def _part_changes(
     extent: Extent, view: Relation, derivation: Derivation
-) -> Iterator[tuple[Part, Relation]]:
+) -> Iterator[tuple[Part, Signed]]:
     """The parts that change, one after the other, each with the change of the extent."""
     for part in extent.parts:
         leaves = scans(part.source)
@@ -247,7 +258,7 @@ def _part_changes(
             yield part, _extent_change(extent, part, derivation.only(leaves, view))
 
 
-def _extent_change(extent: Extent, part: Part, derivation: Derivation) -> Relation:
+def _extent_change(extent: Extent, part: Part, derivation: Derivation) -> Signed:
     """□ of an extent when one part changes, or its insertions and deletions past a singularity."""
     if extent.singularity(part) is not None:
         delta = extent_delta(extent, derivation)
@@ -271,7 +282,14 @@ def _kept_keys(leaf: Relation, layout: RowLayout, pad: Pad) -> StoredKeys:
     given, columns = _temporary(leaf)
     stored = dict(zip(layout.columns, layout.stored, strict=True))
     kept = [a for a in layout.extent.key if a not in pad.changing and a not in layout.extent.marks]
-    return StoredKeys(given, tuple((stored[a], columns[a]) for a in kept), columns[pad.kept])
+    pairs = tuple((stored[a], columns[a]) for a in kept or [pad.kept])
+    return StoredKeys(given, pairs, columns[pad.kept])
+
+
+def _padded_keys(leaf: Relation, layout: RowLayout, pad: Pad) -> StoredKeys:
+    """The column that leads to the padded rows of a kept side that a change has met, and no others."""
+    given, columns = _temporary(leaf)
+    return StoredKeys(given, ((layout.alone(pad), columns[pad.by]),), columns[pad.kept])
 
 
 def _temporary(leaf: Relation) -> tuple[Given, dict[Attribute, Attribute]]:

@@ -9,18 +9,18 @@ from freshview.algebra.relations import Aggregate, Output, Project, Relation, So
 from freshview.algebra.render import describe
 from freshview.algebra.schema import Attribute, Numbering
 from freshview.algebra.traverse import numbering, tables
-from freshview.change_table.aggregate import stored_states
 from freshview.change_table.compose import Composition, composed
 from freshview.change_table.extent import extent, is_structured
 from freshview.change_table.propagate import extent_rows
 from freshview.change_table.refresh_operator import GroupLayout
 from freshview.change_table.row_layout import row_layout
-from freshview.change_table.states import ROWS_NAME, AggregateStates, aggregate_states
 from freshview.counting.canonical import is_spju, normal
 from freshview.counting.extent import stored_extent
+from freshview.delta.aggregate_states import ROWS_NAME, AggregateStates, aggregate_states
 from freshview.delta.derivation import Derivation
 from freshview.delta.derive import derive
 from freshview.delta.exactness import check_exact
+from freshview.delta.group_states import stored_states
 from freshview.group_recompute.recompute import stored_rows
 from freshview.planner.kept_columns import check_counted, check_hidden, check_key
 from freshview.planner.strategy import Strategy, Technique
@@ -160,25 +160,25 @@ def _by_change_table(
     values = {output.attribute: states.value(output.call) for output in aggregate.aggregates}
     visible = tuple(Output(o.attribute, substitute(o.expression, values)) for o in outputs)
     layout = GroupLayout(aggregate.group, _key(aggregate, visible, new), states, visible)
-    composition = _composition(aggregate, states, new)
+    composition, singular = _composition(aggregate, states, new)
     if composition is None:
         held = stored_states(aggregate, states, new)
     else:
         held = composition.summed(extent_rows(composition.extent, new), new)
     made = _by_groups(view, Technique.CHANGE_TABLE, relation, aggregate, layout, layout.rows(held))
-    return replace(made, composition=composition)
+    return replace(made, composition=composition, singular=singular)
 
 
 def _composition(
     aggregate: Aggregate, states: AggregateStates, new: Numbering
-) -> Composition | None:
-    """How the aggregate is summed from one below it, if change tables can pass it."""
+) -> tuple[Composition | None, Reason | None]:
+    """How the aggregate is summed from one below it, or why no change table from below passes it."""
     if not is_structured(aggregate.child) or not aggregate.group:
-        return None
+        return None, None
     try:
-        return composed(aggregate, extent(aggregate.child, new), states)
-    except NoRule:
-        return None
+        return composed(aggregate, extent(aggregate.child, new), states), None
+    except NoRule as ended:
+        return None, ended.reason
 
 
 def _by_group_recompute(

@@ -98,6 +98,8 @@ class Work:
                 return None
             column = rows[attribute.name]
             parts.append(column.cast(parts[0].type) if parts else column)
+        if not parts:
+            return None
         chunks = [chunk for part in parts for chunk in part.chunks]
         return pa.chunked_array(chunks, parts[0].type)
 
