@@ -96,7 +96,11 @@ def explain(
     strategy = parts.strategy(entry)
     consumed = refresher.consumed(entry)
     vector = {name: parts.sources.pinned(name) for name in entry.sources}
-    sources = tuple(_moved(name, consumed, vector[name].version) for name in entry.sources)
+    growing = refresher.incremental.append_only(vector)
+    sources = tuple(
+        _moved(name, consumed, vector[name].version) + (" (append-only)" if name in growing else "")
+        for name in entry.sources
+    )
     plan: RefreshPlan | None = None
     assumed, stages = False, tuple[Stage, ...]()
     reason = strategy.reason or reason_for_full(
@@ -157,13 +161,14 @@ def _plan(
     counts = {n: row_count(rows, incremental.limits.delta_rows) for n, rows in deltas.items()}
     arrived = {name: count for name, count in counts.items() if count}
     assumed = not arrived
+    growing = incremental.append_only(vector)
     if assumed:
         arrived = dict.fromkeys(vector, 1)
         vector = {n: SourceVersion(s.version + 1, s.table_id) for n, s in vector.items()}
-    change = incremental.change(
-        strategy,
-        dict.fromkeys(arrived, Kind.ANY) if assumed else kinds({n: deltas[n] for n in arrived}),
-    )
+    found = {n: Kind.INSERTIONS if n in growing else Kind.ANY for n in arrived}
+    if not assumed:
+        found = kinds({n: deltas[n] for n in arrived}, growing)
+    change = incremental.change(strategy, found)
     assert change is not None
     rows = {name: SourceVersion(consumed.sources[name].version, "") for name in vector}
     plan = incremental.plan(entry, strategy, consumed, vector, arrived, change, sizes_at=rows)

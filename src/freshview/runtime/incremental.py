@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
@@ -49,6 +49,7 @@ from freshview.runtime.parts import Parts
 from freshview.runtime.report import ADVANCED, INCREMENTAL, ViewReport
 from freshview.runtime.work import Work, each_once, stored_probes
 from freshview.storage.consolidate import consolidated
+from freshview.storage.features import APPEND_ONLY
 from freshview.storage.interface import COUNT, Rows, picked
 
 if TYPE_CHECKING:
@@ -109,7 +110,9 @@ class IncrementalRefresh:
         arrived = {name: rows for name, rows in deltas.items() if counts[name]}
         if arrived and strategy.reason is not None:
             raise Preferred(strategy.reason)
-        change = self.change(strategy, kinds(arrived)) if arrived else None
+        change = None
+        if arrived:
+            change = self.change(strategy, kinds(arrived, self.append_only(vector)))
         rows_in = sum(counts.values())
         if change is None:
             commit = run.commit(entry, consumed, vector, ADVANCED)
@@ -193,6 +196,14 @@ class IncrementalRefresh:
                 rows = self.parts.sources.changes(name, before, source.version, columns)
             found[name] = consolidated(rows) if isinstance(rows, pa.Table) else rows
         return found
+
+    def append_only(self, vector: Mapping[str, SourceVersion]) -> frozenset[str]:
+        """The sources that are declared to lose no row (`delta.appendOnly`)."""
+        return frozenset(
+            name
+            for name, source in vector.items()
+            if APPEND_ONLY in self.parts.sources.state(name, source.version).features
+        )
 
     def change(self, strategy: Strategy, changed: Mapping[str, Kind]) -> ChangePlan | None:
         """The derived expressions, kept per strategy, set of changed sources and kinds of change."""
@@ -361,14 +372,21 @@ def row_count(rows: Rows, limit: int | None) -> int:
     return rows.count() if limit is None else rows.limit(max(limit, 0) + 1).count()
 
 
-def kinds(deltas: Mapping[str, Rows]) -> dict[str, Kind]:
-    """What the changed rows of each source turned out to be; those that stay in Spark may be any."""
+def kinds(deltas: Mapping[str, Rows], append_only: Collection[str]) -> dict[str, Kind]:
+    """What the changed rows of each source turned out to be.
 
-    def kind(rows: Rows) -> Kind:
-        only_more = isinstance(rows, pa.Table) and pc.min(rows[COUNT]).as_py() > 0
+    Rows that stay in Spark may be any, unless their table is declared append-only: then they are
+    looked at, since the declaration may be younger than a deletion. The first one withdraws it.
+    """
+
+    def kind(name: str, rows: Rows) -> Kind:
+        if isinstance(rows, pa.Table):
+            only_more = pc.min(rows[COUNT]).as_py() > 0
+        else:
+            only_more = name in append_only and rows.where(f"{COUNT} < 0").isEmpty()
         return Kind.INSERTIONS if only_more else Kind.ANY
 
-    return {name: kind(rows) for name, rows in deltas.items()}
+    return {name: kind(name, rows) for name, rows in deltas.items()}
 
 
 def _read_by(relation: Relation, leaves: Mapping[TableLeaf, Rows]) -> dict[TableLeaf, Rows]:
