@@ -6,8 +6,8 @@ from collections import Counter
 
 from hypothesis import given, settings
 
-from freshview.algebra.expressions import Column
-from freshview.algebra.relations import Aggregate, Output, Project, Relation
+from freshview.algebra.expressions import Call, Column
+from freshview.algebra.relations import Aggregate, Join, Output, Project, Relation
 from freshview.algebra.schema import Numbering
 from freshview.algebra.traverse import walk
 from freshview.delta.transaction import Delta, Transaction
@@ -80,3 +80,16 @@ def test_a_nested_view_of_every_operator_is_its_recompute(data: Dice) -> None:
 def test_an_aggregate_over_anything_is_its_recompute(data: Dice) -> None:
     builder = Builder(data, Numbering(0), everything=True)
     check(builder.aggregate(builder.relation(2)), data)
+
+
+@settings(max_examples=300)
+@given(data=dice)
+def test_a_null_safe_join_meets_the_padded_rows_of_an_outer_join(data: Dice) -> None:
+    """(R ⟗ S) ⋈_{<=>} T by deltas: a padded column is null by a literal, and nulls find rows of T."""
+    b = Builder(data, Numbering(0))
+    outer, other = b.outer_join(1), b.scan()
+    padded, key = (Column(b.dice.choice(side.attributes)) for side in (outer, other))
+    view = Join(outer, other, Call("<=>", (padded, key), "boolean"))
+    kept = strategy("v", named(view), Technique.DELTA)
+    assert kept.reason is None
+    check_strategy(kept, data)
