@@ -166,8 +166,14 @@ def _touched_rows(change: ChangePlan, fetched: Fetched, stored: Scan, dice: Dice
     names = [a.name for a in stored.attributes]
     found: Bag = Counter()
     for keys in change.keys:
-        where = None if keys.where is None else keys.leaf.attributes.index(keys.where)
-        asked = [r for r in fetched.held[keys.leaf] if where is None or r[where] is True]
+        held = keys.leaf.attributes
+        where = () if keys.where is None else (held.index(keys.where),)
+        unless = [held.index(a) for a in keys.unless]
+        asked = [
+            row
+            for row in fetched.held[keys.leaf]
+            if all(row[p] is True for p in where) and not any(row[p] is True for p in unless)
+        ]
         ways = []
         for key, column in keys.columns:
             place = keys.leaf.attributes.index(column)

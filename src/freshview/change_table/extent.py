@@ -161,6 +161,15 @@ class Extent:
         """The outer joins that keep another side than the one this part is on, innermost first."""
         return tuple(pad for pad in self.pads if frozenset(part.states) <= pad.changing)
 
+    def inner_pads(self, part: Part, pad: Pad) -> tuple[Pad, ...]:
+        """The outer joins between a part and a pad that keep another side.
+
+        A row of such a side is there, padded or not, whatever becomes of the part; so is what it
+        meets further up, since what reads padded columns is a singularity point for the part.
+        """
+        of_part = self.pads_of(part)
+        return of_part[: of_part.index(pad)]
+
     def singularity(self, part: Part) -> Reason | None:
         """Why the change tables of a part do not reach the top, if they do not."""
         return next((reason for leaf, reason in self.singular if leaf == part.leaf), None)

@@ -82,7 +82,7 @@ def _as_it_is(old: Attribute, arriving: Attribute, was: Attribute) -> Expression
 
 
 def padded_anew(
-    rows: Relation, change: Relation, pad: Pad, extent: Extent, new: Numbering
+    rows: Relation, change: Relation, part: Part, pad: Pad, extent: Extent, new: Numbering
 ) -> Relation:
     """The rows with the padded ones of a kept side right again, where □V has met that side.
 
@@ -92,7 +92,7 @@ def padded_anew(
     columns = rows.attributes
     kept = tuple(a for a in columns if a not in pad.changing and a != pad.partner)
     keys = tuple(a for a in kept if a in frozenset(extent.key))
-    met = Aggregate(Select(change, Column(pad.kept)), kept, ())
+    met = Aggregate(_met(change, part, pad, extent), kept, ())
     partners = Select(rows, Call("and", (Column(pad.partner), Column(pad.kept)), "boolean"))
     others, fresh = renamed(partners, keys, new)
     alone = Semijoin(met, others, all_same(keys, fresh), anti=True)
@@ -105,7 +105,7 @@ def padded_anew(
 
 
 def no_longer_padded(
-    rows: Relation, change: Relation, pad: Pad, extent: Extent, new: Numbering
+    rows: Relation, change: Relation, part: Part, pad: Pad, extent: Extent, new: Numbering
 ) -> Relation:
     """The same for a □V of insertions: whoever was met has a partner now, so no other row is read.
 
@@ -113,7 +113,16 @@ def no_longer_padded(
     """
     kept = frozenset(extent.key) - pad.changing - {pad.partner}
     keys = tuple(a for a in rows.attributes if a in kept)
-    return _without_padded(rows, Select(change, Column(pad.kept)), keys, pad, new)
+    return _without_padded(rows, _met(change, part, pad, extent), keys, pad, new)
+
+
+def _met(change: Relation, part: Part, pad: Pad, extent: Extent) -> Relation:
+    """The rows of □V that may give a kept row its first partner or take its last one."""
+    inner = (coalesce(Column(other.kept), FALSE) for other in extent.inner_pads(part, pad))
+    none = (Call("not", (kept,), "boolean") for kept in inner)
+    condition = conjunction((Column(pad.kept), *none))
+    assert condition is not None
+    return Select(change, condition)
 
 
 def _without_padded(

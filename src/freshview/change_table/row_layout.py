@@ -11,9 +11,11 @@ from freshview.algebra.expressions import (
     Expression,
     all_same,
     coalesce,
+    conjunction,
     either,
     integer,
     null,
+    same,
 )
 from freshview.algebra.relations import (
     OuterJoin,
@@ -21,6 +23,7 @@ from freshview.algebra.relations import (
     Project,
     Relation,
     Scan,
+    Select,
     State,
     keep,
 )
@@ -104,7 +107,7 @@ class RowLayout:
     def changed(self, leaf: Scan, after: Relation, new: Numbering) -> Relation:
         """What was stored beside what is to be, by key: the rows to set, to delete and to hand on.
 
-        Yields the stored columns as they are to be; ``__keep``; ``__was``; and the visible columns
+        Rows that stay as they are, states included, are left out. Yields the stored columns as they are to be; ``__keep``; ``__was``; and the visible columns
         and the count as they were.
         """
         before = dict(zip(self.attributes, leaf.attributes, strict=True))
@@ -115,13 +118,17 @@ class RowLayout:
         stays = Call("is not null", (Column(kept),), "boolean")
         was = Call("is not null", (Column(before[self.count]),), "boolean")
         keys = frozenset(self.key)
+        states = [a for a in self.stored if a not in keys]
+        idle = conjunction((was, stays, *(same(Column(before[a]), Column(a)) for a in states)))
+        assert idle is not None
+        changed = Select(joined, Call("not", (idle,), "boolean"))
         values = tuple(
             either(stays, Column(a), Column(before[a])) if a in keys else Column(a)
             for a in self.attributes
         )
         named = zip(self.attributes, values, strict=True)
         return Project(
-            joined,
+            changed,
             (
                 *(Output(a, value) for a, value in named),
                 Output(new.attribute(KEEP_NAME, "boolean"), stays),

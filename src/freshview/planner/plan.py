@@ -128,7 +128,8 @@ def refresh_plan(
         if s.after != s.before
     ]
     touched = sum(s.changed for s in sources.values())
-    whole = view_rows <= limits.whole_view_rows or _has_one_row(strategy)
+    small = view_rows <= limits.whole_view_rows and change.direct is not None
+    whole = small or _has_one_row(strategy)
     steps = change.direct if whole and change.direct is not None else change.stepwise
     reading = ReadStored(
         steps.stored,

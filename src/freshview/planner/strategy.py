@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -65,12 +65,14 @@ class StoredKeys:
     """Where the keys of the stored rows that a change touches are: columns of a computed change table.
 
     All stored rows that matter are found by any one of ``columns``: a stored column, and the column
-    of the leaf that holds its values. Only rows of the leaf in which ``where`` is true count.
+    of the leaf that holds its values. Only rows of the leaf count in which ``where`` is true, if there
+    is one, and none of ``unless``.
     """
 
     leaf: Given
     columns: tuple[tuple[Attribute, Attribute], ...]
     where: Attribute | None = None
+    unless: tuple[Attribute, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,7 @@ class Strategy:
             keys.append(_stored_keys(leaf, layout.key, extent.key))
             if passes:
                 led = _padded_keys if change.insertions_only else _kept_keys
-                keys += [led(leaf, layout, pad) for pad in extent.pads_of(part)]
+                keys += [led(leaf, layout, part, pad) for pad in extent.pads_of(part)]
         if not changes:
             return None
         stored = layout.leaf(self.view, new)
@@ -194,10 +196,10 @@ class Strategy:
             rows = updated(rows, change.relation, part, extent, new)
             for pad in extent.pads_of(part):
                 if change.insertions_only:
-                    rows = no_longer_padded(rows, change.relation, pad, extent, new)
+                    rows = no_longer_padded(rows, change.relation, part, pad, extent, new)
                     continue
                 rows = derivation.temporary(rows, "V")
-                rows = padded_anew(rows, change.relation, pad, extent, new)
+                rows = padded_anew(rows, change.relation, part, pad, extent, new)
         after = Refreshed(layout.changed(stored, rows, new), stored, tuple(derivation.temporaries))
         return Maintenance(None, after, tuple(keys))
 
@@ -277,19 +279,31 @@ def _stored_keys(
     return StoredKeys(given, tuple((k, columns[h]) for k, h in zip(key, held, strict=False)))
 
 
-def _kept_keys(leaf: Relation, layout: RowLayout, pad: Pad) -> StoredKeys:
+def _kept_keys(leaf: Relation, layout: RowLayout, part: Part, pad: Pad) -> StoredKeys:
     """The columns that lead to all rows of a kept side that a change has met, partners included."""
-    given, columns = _temporary(leaf)
-    stored = dict(zip(layout.columns, layout.stored, strict=True))
+    held = dict(zip(layout.columns, layout.stored, strict=True))
     kept = [a for a in layout.extent.key if a not in pad.changing and a not in layout.extent.marks]
-    pairs = tuple((stored[a], columns[a]) for a in kept or [pad.kept])
-    return StoredKeys(given, pairs, columns[pad.kept])
+    pairs = [(held[a], a) for a in kept or [pad.kept]]
+    return _met_keys(leaf, layout, part, pad, pairs)
 
 
-def _padded_keys(leaf: Relation, layout: RowLayout, pad: Pad) -> StoredKeys:
+def _padded_keys(leaf: Relation, layout: RowLayout, part: Part, pad: Pad) -> StoredKeys:
     """The column that leads to the padded rows of a kept side that a change has met, and no others."""
+    return _met_keys(leaf, layout, part, pad, [(layout.alone(pad), pad.by)])
+
+
+def _met_keys(
+    leaf: Relation,
+    layout: RowLayout,
+    part: Part,
+    pad: Pad,
+    pairs: Sequence[tuple[Attribute, Attribute]],
+) -> StoredKeys:
+    """Stored columns with attributes of a change table, in the rows that matter to an outer join."""
     given, columns = _temporary(leaf)
-    return StoredKeys(given, ((layout.alone(pad), columns[pad.by]),), columns[pad.kept])
+    unless = tuple(columns[inner.kept] for inner in layout.extent.inner_pads(part, pad))
+    found = tuple((stored, columns[a]) for stored, a in pairs)
+    return StoredKeys(given, found, columns[pad.kept], unless)
 
 
 def _temporary(leaf: Relation) -> tuple[Given, dict[Attribute, Attribute]]:

@@ -130,6 +130,8 @@ def stored_probes(work: Work) -> list[tuple[str, pa.Array]] | None:
             return None
         if keys.where is not None:
             rows = rows.filter(rows[keys.where.name])
+        for kept in keys.unless:
+            rows = rows.filter(pc.invert(pc.fill_null(rows[kept.name], False)))
         pairs = [(key.name, distinct(rows[column.name])) for key, column in keys.columns]
         found.append(max(pairs, key=lambda pair: variety(pair[1])))
     return found
