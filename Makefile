@@ -36,6 +36,7 @@ demo: setup ## a warehouse, views and changes, with what each refresh cost
 
 bench: setup ## every number of the README and the docs, measured on this machine
 	@$(bin)/freshview bench basics --out .bench-data/basics.json
+	@$(bin)/freshview bench change-tables --out .bench-data/change-tables.json
 	@$(bin)/python bench/small_plans.py 25
 	@$(bin)/python bench/moves.py .bench-data/moves
 	@$(bin)/python bench/recomputes.py .bench-data

@@ -14,7 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-from freshview.demo.tpch import cached_tables, copy_table
+from freshview.demo.kept_tables import copy_table
+from freshview.demo.tpch import cached_tables
 from freshview.demo.views import REVENUE
 from freshview.runtime.session import spark_session
 from freshview.runtime.warehouse import Warehouse, open_warehouse

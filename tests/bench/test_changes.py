@@ -8,7 +8,8 @@ import pytest
 
 from freshview.demo.batches import demo_batches
 from freshview.demo.changes import LineChanges, OrderChanges, Pool, moved_customers
-from freshview.demo.tpch import KEYS, cached_tables, copy_table, generate, parquet_file
+from freshview.demo.kept_tables import copy_table
+from freshview.demo.tpch import KEYS, cached_tables, generate, parquet_file
 
 TABLES = ("lineitem", "orders", "customer")
 

@@ -54,6 +54,8 @@ def test_help_and_init_load_no_spark(tmp_path):
         ("sql", "SELECT '\udcff'"),
         ("bench", "unknown"),
         ("bench", "basics", "--repeat", "0"),
+        ("bench", "basics", "--sales", "1000"),
+        ("bench", "change-tables", "--no-memory"),
         ("demo", "--path", "/"),
         ("vacuum", "--older-than", "0.9"),
         ("vacuum", "--older-than", "nan"),

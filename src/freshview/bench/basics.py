@@ -19,17 +19,19 @@ from typing import Any
 
 from rich.console import Console
 
-from freshview.bench.machine import described, jobs_started
+from freshview.bench.machine import described
 from freshview.bench.memory import Memory, peak_memory
 from freshview.bench.samples import Spread, by_stage
 from freshview.bench.show import memory_table, scenario_table, stage_table
+from freshview.bench.timed import stages_and_rest, timed_refresh
 from freshview.demo.changes import LineChanges
+from freshview.demo.kept_tables import copy_table
 from freshview.demo.recompute import Recompute
-from freshview.demo.tpch import cached_tables, copy_table
+from freshview.demo.tpch import cached_tables
 from freshview.demo.views import REVENUE
 from freshview.runtime.catalog import Policy
 from freshview.runtime.check import CheckResult
-from freshview.runtime.report import UNCHANGED, ViewReport
+from freshview.runtime.report import UNCHANGED
 from freshview.runtime.table_changes import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 
@@ -92,9 +94,7 @@ class Scenario:
 
     def stages(self) -> list[dict[str, float]]:
         """The stages of each refresh, and under "rest" what is in none of them."""
-        return [
-            {**p.stages_ms, "rest": p.refresh_ms - sum(p.stages_ms.values())} for p in self.pairs
-        ]
+        return [stages_and_rest(p.stages_ms, p.refresh_ms) for p in self.pairs]
 
 
 @dataclass(slots=True)
@@ -148,7 +148,7 @@ def run_basics(settings: Settings, console: Console | None) -> Basics:
         warehouse = _warehouse(Path(folder) / "warehouse", kept)
         _measure(warehouse, Path(folder) / "recomputed", kept, settings, found)
         shown.print(scenario_table(found))
-        shown.print(stage_table(found.scenarios))
+        shown.print(stage_table([(f"{s.rows:,} {s.kind}", s.stages()) for s in found.scenarios]))
         if settings.memory:
             _measure_memory(settings, Path(folder), found)
             shown.print(memory_table(found))
@@ -196,27 +196,25 @@ def _pair(
     """Change, then refresh and recompute, each first in every other turn."""
     warehouse.apply({"lineitem": changes})
     before = 0.0 if refresh_first else recompute.run(VIEW)
-    view, spent, jobs = _refreshed(warehouse)
+    timed = timed_refresh(warehouse, VIEW)
     recompute_ms = recompute.run(VIEW) if refresh_first else before
     assert recompute.same_versions(VIEW)
+    view = timed.report
     return Pair(
-        spent, recompute_ms, jobs, view.mode, view.rows_read, view.rows_out, dict(view.stages_ms)
+        timed.ms,
+        recompute_ms,
+        timed.jobs,
+        view.mode,
+        view.rows_read,
+        view.rows_out,
+        dict(view.stages_ms),
     )
 
 
-def _refreshed(warehouse: Warehouse) -> tuple[ViewReport, float, int]:
-    """A refresh as a user waits for it: the whole call, not only what the report counts."""
-    jobs = jobs_started(warehouse.spark)
-    started = time.perf_counter()
-    report = warehouse.refresh()
-    spent = (time.perf_counter() - started) * 1000
-    return report[VIEW], spent, jobs_started(warehouse.spark) - jobs
-
-
 def _unchanged(warehouse: Warehouse) -> tuple[float, int]:
-    view, spent, jobs = _refreshed(warehouse)
-    assert view.mode == UNCHANGED
-    return spent, jobs
+    timed = timed_refresh(warehouse, VIEW)
+    assert timed.report.mode == UNCHANGED
+    return timed.ms, timed.jobs
 
 
 def _measure_memory(settings: Settings, folder: Path, found: Basics) -> None:

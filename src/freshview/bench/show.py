@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -12,13 +12,13 @@ from rich.text import Text
 from freshview.bench.samples import Spread, by_stage
 
 if TYPE_CHECKING:
-    from freshview.bench.basics import Basics, Scenario
+    from freshview.bench.basics import Basics
 
 
 def scenario_table(found: Basics) -> RenderableType:
     """Refresh beside recompute for each kind and size of change, then refreshes of nothing."""
     settings, machine = found.settings, found.machine
-    table = _table(("changed rows", "refresh ms", "recompute ms", "ratio", "jobs"))
+    table = plain_table(("changed rows", "refresh ms", "recompute ms", "ratio", "jobs"))
     for scenario in found.scenarios:
         pairs = scenario.pairs
         table.add_row(
@@ -40,12 +40,12 @@ def scenario_table(found: Basics) -> RenderableType:
     )
 
 
-def stage_table(scenarios: Sequence[Scenario]) -> RenderableType:
-    """Where the time of a refresh goes: one column per scenario, one line per stage."""
-    stages = [by_stage(scenario.stages()) for scenario in scenarios]
+def stage_table(columns: Sequence[tuple[str, Sequence[Mapping[str, float]]]]) -> RenderableType:
+    """Where the time of a refresh goes: one column per kind of refresh, one line per stage."""
+    stages = [by_stage(samples) for _, samples in columns]
     names = dict.fromkeys(name for spreads in stages for name in spreads)
     ordered = [name for name in names if name != "rest"] + ["rest"]
-    table = _table(("stage, ms", *(f"{s.rows:,} {s.kind}" for s in scenarios)))
+    table = plain_table(("stage, ms", *(name for name, _ in columns)))
     for name in ordered:
         cells = [f"{spreads[name].median:,.1f}" if name in spreads else "" for spreads in stages]
         table.add_row(name, *cells)
@@ -54,7 +54,7 @@ def stage_table(scenarios: Sequence[Scenario]) -> RenderableType:
 
 def memory_table(found: Basics) -> RenderableType:
     """The peak of Python and JVM at both scales, and the difference."""
-    table = _table(("scale", "Python MB", "JVM heap MB", "together MB"))
+    table = plain_table(("scale", "Python MB", "JVM heap MB", "together MB"))
     for sf, measured in found.memory.items():
         top = max(measured, key=lambda memory: memory.total_mb)
         table.add_row(
@@ -68,7 +68,8 @@ def memory_table(found: Basics) -> RenderableType:
     )
 
 
-def _table(columns: Sequence[str]) -> Table:
+def plain_table(columns: Sequence[str]) -> Table:
+    """A table without lines, its first column to the left and numbers to the right."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, column in enumerate(columns):
         table.add_column(column, justify="right" if place else "left", no_wrap=True)

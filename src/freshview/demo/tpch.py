@@ -1,8 +1,4 @@
-"""TPC-H tables: generated as Parquet, kept as Delta tables, and copied by link for each use.
-
-Delta never changes a data file in place, so a copy of a table can share the files of the original
-and still go its own way from there.
-"""
+"""TPC-H tables: generated as Parquet and kept as Delta tables."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import final
 
@@ -18,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import write_deltalake
 
+from freshview.demo.kept_tables import PROPERTIES, keep_table
 from freshview.errors import FreshviewError
 from freshview.storage.plain_arrow import nullable_schema
 
@@ -27,7 +25,6 @@ KEYS = {
     "lineitem": ("l_orderkey", "l_linenumber"),
     "nation": ("n_nationkey",),
 }
-PROPERTIES = {"delta.enableChangeDataFeed": "true"}
 _TOOL = "tpchgen-cli"
 
 
@@ -105,24 +102,5 @@ def cached_tables(folder: Path, sf: float, tables: Sequence[str]) -> Path:
     kept.mkdir(parents=True, exist_ok=True)
     generate(kept, sf, tables)
     for name in tables:
-        if not (kept / name).exists():
-            unfinished = kept / f"{name}.unfinished"
-            shutil.rmtree(unfinished, ignore_errors=True)
-            write_delta(parquet_file(kept, name), unfinished)
-            unfinished.rename(kept / name)
+        keep_table(kept / name, partial(write_delta, parquet_file(kept, name)))
     return kept
-
-
-def copy_table(original: Path, copy: Path) -> None:
-    """A Delta table of its own that shares the data files of another, where the disk allows it."""
-    shutil.copytree(original, copy, copy_function=_linked)
-
-
-def _linked(source: str, target: str) -> None:
-    if source.endswith(".parquet") and "_delta_log" not in Path(source).parts:
-        try:
-            os.link(source, target)
-        except OSError:
-            shutil.copy2(source, target)
-    else:
-        shutil.copy2(source, target)
