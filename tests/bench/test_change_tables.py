@@ -61,7 +61,7 @@ def test_each_view_is_refreshed_by_both_techniques_and_recomputed(tmp_path, monk
 
 def refreshed(ms, mode="incremental", reason=None):
     reads = {"sales": Read(0), "view": Read(100)}
-    return Refreshed(ms, 0, mode, reason, 20, 10, reads, {"look up": 30.0, "apply": 20.0})
+    return Refreshed(ms, 0, mode, reason, 20, 100, 10, reads, {"look up": 30.0, "apply": 20.0})
 
 
 def measured(missing=0, delta=None, recompute_ms=2_500.0):

@@ -237,6 +237,7 @@ def _refreshed(warehouse: Warehouse, reads: Reads, view: str) -> Refreshed:
         report.mode,
         report.reason,
         report.rows_in,
+        report.rows_read,
         report.rows_out,
         read,
         dict(report.stages_ms),

@@ -25,6 +25,8 @@ class Refreshed:
     mode: str
     reason: str | None
     rows_in: int
+    rows_read: int
+    """As the refresh itself counts, in one sum and without lookups that stay in Spark."""
     rows_out: int
     reads: dict[str, Read]
     """Of each table, and of the view itself."""

@@ -38,8 +38,8 @@ def comparison_table(found: ChangeTables) -> RenderableType:
                 view.view if way == CHANGE_TABLE else "",
                 way_name(way) + (" FULL" if note else ""),
                 view.ms(way).text() + (f" ×{count}" if count < settings.repeat else ""),
-                view.ratio(RECOMPUTE, way).text(1) if refreshes else "",
-                view.ratio(way, CHANGE_TABLE).text(1) if way != CHANGE_TABLE else "",
+                _ratio(view.ratio(RECOMPUTE, way)) if refreshes else "",
+                _ratio(view.ratio(way, CHANGE_TABLE)) if way != CHANGE_TABLE else "",
                 str(max(refreshed.jobs for refreshed in refreshes)) if refreshes else "",
             )
     title = (
@@ -57,6 +57,11 @@ def comparison_table(found: ChangeTables) -> RenderableType:
         *map(Text, notes),
         Text(f"The views in the end: {check}"),
     )
+
+
+def _ratio(ratio: Spread) -> str:
+    """A ratio with two digits at least, also where the one that should win has lost."""
+    return ratio.text(1 if ratio.median >= 1 else 2)
 
 
 def _not_incremental(refreshes: list[Refreshed]) -> str:

@@ -1,9 +1,10 @@
 """The warehouse of [GM06] Examples 1 and 2: sales, stores, items and infostates, and sales to insert.
 
-The sizes are the paper's but for sales: stores 1,000 in 100 cities, items 10,000 rows (5,000 items,
-each in two of 1,000 categories), infostates 100. A store sells a thousand of the items, so that
-SISales has about a million pairs as in the paper. Every kind of padded row is there: stores without
-sales, sales of unknown stores, states without information, and information on states without stores.
+The sizes are the paper's but for sales: stores 1,000 in 100 cities, each in a state of its own, items
+10,000 rows (5,000 items, each in two of 1,000 categories), infostates 100. A store sells a thousand of
+the items, so that SISales has about a million pairs as in the paper. Every kind of padded row is there:
+stores without sales, sales of unknown stores, states without information, and information on states
+without stores.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _stores() -> pa.Table:
         {
             "storeID": pa.array(numbers, pa.int32()),
             "city": [f"city {number // _PER_CITY:02}" for number in numbers],
-            "state": [_state(number % STATES) for number in numbers],
+            "state": [_state(number // _PER_CITY % STATES) for number in numbers],
         }
     )
 
