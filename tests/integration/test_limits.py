@@ -230,3 +230,30 @@ def test_every_view_is_right_in_the_end(root: Path, spark: SparkSession) -> None
 def last_failure(warehouse: Warehouse) -> tuple[str, str]:
     log = warehouse.parts.log.read().sort_by("time").to_pylist()
     return next((row["view"], row["reason"]) for row in reversed(log) if row["mode"] == "failed")
+
+
+def test_stored_rows_above_the_limits_are_found_by_spark(
+    tmp_path: Path, spark: SparkSession, held: Held
+) -> None:
+    """A store of an outer join with many partners: its rows are looked up by Spark, and set there."""
+    warehouse = Warehouse(open_warehouse(tmp_path / "warehouse", spark).root, spark, *EVERYTHING)
+    warehouse.create_table("r", rows(0, MANY, k=1))
+    warehouse.create_table("s", pa.table({"k": [1, 2], "w": [1, 2]}))
+    warehouse.create_view(
+        "outer_rows",
+        "SELECT r.id AS id, s.k AS k, s.w AS w FROM r FULL JOIN s ON r.k = s.k",
+        policy="STRICT",
+    )
+    held.found_rows = held.evaluated_rows = 0
+    batches = [
+        TableChanges(delete=pa.table({"id": [3, 4]}), key=["id"]),
+        TableChanges(
+            insert=rows(1000, 2, k=2), delete=pa.table({"id": range(5, MANY)}), key=["id"]
+        ),
+        TableChanges(delete=pa.table({"id": [0, 1, 2, 1000, 1001]}), key=["id"]),
+    ]
+    for changes in batches:
+        warehouse.apply({"r": changes})
+        assert warehouse.refresh()["outer_rows"].mode == "incremental"
+        assert held.found_rows <= FEW
+        assert warehouse.check("outer_rows").ok

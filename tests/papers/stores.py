@@ -42,7 +42,8 @@ def pair(number: int) -> tuple[int, int]:
 
     Stores of the first ten cities, and 500 items whose two categories cover all thousand.
     """
-    return number % (STORES // CITIES * TOUCHED_CITIES), number % (CATEGORIES // 2)
+    store = number + number // (CATEGORIES // 2)
+    return store % (STORES // CITIES * TOUCHED_CITIES), number % (CATEGORIES // 2)
 
 
 def state(per_pair: int) -> dict[str, Table]:

@@ -324,9 +324,10 @@ class IncrementalRefresh:
             rows = tables.spark.read(path, stage.version, columns)
         else:
             found = [tables.lookup(path, stage.version, columns, *probe)[0] for probe in probes]
+            if not all(isinstance(some, pa.Table) for some in found):
+                by_spark = tables.spark.lookup
+                found = [by_spark(path, stage.version, columns, *probe) for probe in probes]
             rows = each_once(found, [a.name for a in work.strategy.key])
-            if rows is None:
-                rows = tables.spark.read(path, stage.version, columns)
         if isinstance(rows, pa.Table):
             work.read(leaf, rows.num_rows)
         work.leaves[leaf] = rows

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from operator import itemgetter
 
 import pyarrow as pa
@@ -137,14 +138,14 @@ def stored_probes(work: Work) -> list[tuple[str, pa.Array]] | None:
     return found
 
 
-def each_once(found: list[Rows], key: list[str]) -> Rows | None:
-    """The rows of several lookups, those found more than once only once; None if Spark has some."""
-    if len(found) == 1:
-        return found[0]
-    tables = [rows for rows in found if isinstance(rows, pa.Table)]
-    if len(tables) < len(found):
-        return None
-    whole = pa.concat_tables(tables)
+def each_once(found: Sequence[Rows], key: list[str]) -> Rows:
+    """The rows of several lookups, all here or all in Spark; those found more than once only once."""
+    first, *more = found
+    if not more:
+        return first
+    if not isinstance(first, pa.Table):
+        return reduce(DataFrame.unionAll, found).dropDuplicates(key)
+    whole = pa.concat_tables(found)
     places = pa.array(range(whole.num_rows), pa.int64())
     firsts = (
         whole.select(key)
