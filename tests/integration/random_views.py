@@ -142,45 +142,15 @@ FALLBACKS = (
 )
 """Views that are recomputed."""
 
-EVERY_OPERATOR = (
+THROUGH_SPARK = (
     "SELECT r.id AS id, s.w AS w FROM r LEFT JOIN s ON r.k = s.k",
-    "SELECT r.id AS id, s.w AS w FROM r RIGHT JOIN s ON r.k = s.k AND s.h > 1",
-    "SELECT r.id AS id, r.k AS rk, s.k AS sk, s.w AS w FROM r FULL JOIN s ON r.k = s.k",
-    "SELECT r.id AS id, s.w AS w FROM r FULL JOIN s ON r.k < s.k",
-    "SELECT r.id, s.w, t.name FROM r LEFT JOIN s ON r.k = s.k LEFT JOIN t ON s.h = t.h",
     "SELECT r.id, s.w, t.name FROM r FULL JOIN s ON r.k = s.k FULL JOIN t ON s.h <=> t.h",
-    "SELECT t.name, min(s.w) AS m, count(*) AS n FROM s LEFT JOIN t ON s.h = t.h GROUP BY t.name",
-    (
-        "SELECT q.g, q.m, s.w FROM (SELECT g, k, max(v) AS m FROM r GROUP BY g, k) q"
-        " LEFT JOIN s ON q.k = s.k"
-    ),
-    (
-        "SELECT q.g, q.n, q.a, s.w FROM (SELECT g, k, count(*) AS n, avg(v) AS a FROM r GROUP BY g, k) q"
-        " JOIN s ON q.k = s.k"
-    ),
-    (
-        "SELECT q.k, q.n, p.m FROM (SELECT k, sum(v) AS n FROM r GROUP BY k) q"
-        " FULL JOIN (SELECT k, sum(w) AS m FROM s GROUP BY k) p ON q.k = p.k"
-    ),
     "SELECT k, sum(v) AS x FROM r GROUP BY k UNION ALL SELECT h, sum(w) FROM s GROUP BY h",
-    "SELECT g, max(v) AS m, min(day) AS d, count(*) AS n FROM r GROUP BY g",
-    "SELECT max(v) AS m, min(day) AS d FROM r",
-    "SELECT g, max(v) AS m, count(DISTINCT k) AS n FROM r GROUP BY g",
-    "SELECT g, count(*) AS n FROM r GROUP BY g HAVING count(*) > 2",
     (
         "SELECT t.name, sum(q.total) AS total FROM (SELECT h, sum(w) AS total FROM s GROUP BY h) q"
         " JOIN t ON q.h = t.h GROUP BY t.name"
     ),
-    "SELECT k, h FROM s WHERE EXISTS (SELECT 1 FROM r WHERE r.k = s.k)",
-    "SELECT k, h FROM s WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.k = s.k AND r.v > 0)",
-    "SELECT k, h FROM s WHERE k NOT IN (SELECT k FROM r WHERE k > 5)",
-    "SELECT k, h FROM s WHERE k IN (SELECT k FROM r) OR h = 2",
     "SELECT k FROM r EXCEPT ALL SELECT k FROM s",
-    "SELECT k FROM r INTERSECT ALL SELECT k FROM s",
-    "SELECT k FROM r EXCEPT SELECT k FROM s",
-    "SELECT k FROM r INTERSECT SELECT k FROM s",
-    "SELECT k FROM r UNION SELECT k FROM s",
     "SELECT id, v FROM r WHERE v > (SELECT avg(v) FROM r)",
-    "SELECT r.id, (SELECT max(w) FROM s WHERE s.k = r.k) AS m FROM r",
 )
-"""Views over every operator beyond σ, Π, ⋈ and ⊎."""
+"""Views over operators beyond σ, Π, ⋈ and ⊎, of one kind each."""

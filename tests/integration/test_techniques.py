@@ -42,24 +42,6 @@ def started(root: Path, spark: SparkSession) -> tuple[Warehouse, random.Random]:
     return warehouse, dice
 
 
-def test_every_applicable_technique_keeps_the_same_rows(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    warehouse, dice = started(tmp_path, spark)
-    for view, techniques in APPLICABLE.items():
-        for technique in techniques:
-            name = f"{view}_{technique}"
-            warehouse.create_view(name, VIEWS[view], policy="STRICT", technique=technique)
-    for _ in range(2):
-        change(warehouse, dice)
-        assert FULL not in {report.mode for report in warehouse.refresh().views}
-        for view, techniques in APPLICABLE.items():
-            found = [warehouse.read(f"{view}_{technique}") for technique in techniques]
-            bags = {repr(sorted(map(repr, rows.collect()))) for rows in found}
-            assert len(bags) == 1, view
-            assert warehouse.check(f"{view}_{techniques[0]}").ok
-
-
 def test_a_technique_without_a_rule_is_refused_and_nothing_is_made(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -1,0 +1,122 @@
+"""SQL views for the dispatch table on Spark: each text with the techniques by which it is kept."""
+
+from __future__ import annotations
+
+from freshview.planner.strategy import Technique
+
+COUNTING, DELTA = Technique.COUNTING, Technique.DELTA
+CHANGE, GROUPS = Technique.CHANGE_TABLE, Technique.GROUP_RECOMPUTE
+
+_JOINS_AND_UNIONS = {
+    "SELECT r.id AS id, s.w AS w FROM r JOIN s ON r.k = s.k": (COUNTING, DELTA),
+    (
+        "SELECT r.g, s.h, upper(t.name) AS name FROM r JOIN s ON r.k <=> s.k JOIN t ON s.h = t.h"
+        " WHERE r.v > 0 OR r.g IS NULL"
+    ): (COUNTING, DELTA),
+    (
+        "SELECT a.id AS x, b.k AS y FROM r a JOIN r b ON a.k = b.id"
+        " UNION ALL SELECT k, h FROM s WHERE w > 0 OR k IS NULL"
+    ): (COUNTING, DELTA),
+    "SELECT g AS x, id AS y FROM r WHERE length(g) < 2 UNION ALL SELECT name, big FROM t": (
+        COUNTING, DELTA,
+    ),
+}  # fmt: skip
+
+_AGGREGATES = {
+    "SELECT DISTINCT g, month(day) AS m FROM r": (COUNTING, DELTA, CHANGE, GROUPS),
+    "SELECT DISTINCT r.g, s.h FROM r JOIN s ON r.k = s.k AND s.w > 0": (COUNTING, DELTA, GROUPS),
+    "SELECT k FROM r UNION SELECT k FROM s": (COUNTING, DELTA, CHANGE, GROUPS),
+    "SELECT r.g, count(*) AS n, avg(s.w) AS a FROM r JOIN s ON r.k = s.k GROUP BY r.g": (
+        COUNTING, DELTA, CHANGE, GROUPS,
+    ),
+    (
+        "SELECT x, count(*) AS n, sum(y) AS total FROM (SELECT g AS x, id AS y FROM r WHERE v > 0"
+        " UNION ALL SELECT name, h FROM t) GROUP BY x"
+    ): (COUNTING, DELTA, GROUPS),
+    "SELECT h, count(k) AS n, sum(w) FILTER (WHERE k > 1) AS total FROM s GROUP BY h": (
+        COUNTING, GROUPS,
+    ),
+    "SELECT g, max(v) AS m, min(day) AS d, count(*) AS n FROM r GROUP BY g": (
+        COUNTING, DELTA, CHANGE, GROUPS,
+    ),
+    "SELECT s.h, min(r.v) AS m FROM s JOIN r ON s.k = r.k WHERE r.g <> 'b' GROUP BY s.h": (
+        COUNTING, DELTA, GROUPS,
+    ),
+    "SELECT max(v) AS m, min(day) AS d FROM r": (COUNTING, CHANGE),
+    "SELECT t.name, min(s.w) AS m, count(*) AS n FROM s LEFT JOIN t ON s.h = t.h GROUP BY t.name": (
+        DELTA, CHANGE, GROUPS,
+    ),
+    "SELECT g, max(v) AS m, count(DISTINCT k) AS n FROM r GROUP BY g": (DELTA, GROUPS),
+    "SELECT h, sum(DISTINCT k) AS x FROM s GROUP BY h": (DELTA, GROUPS),
+    "SELECT t.name, bit_xor(s.k) AS x FROM s JOIN t ON s.h = t.h GROUP BY t.name": (DELTA, GROUPS),
+}  # fmt: skip
+
+_OUTER_JOINS = {
+    "SELECT r.id AS id, s.w AS w FROM r LEFT JOIN s ON r.k = s.k": (CHANGE,),
+    "SELECT r.id AS id, s.w AS w FROM r RIGHT JOIN s ON r.k = s.k AND s.h > 1": (CHANGE,),
+    "SELECT r.id AS id, s.w AS w FROM r FULL JOIN s ON r.k = s.k": (DELTA, CHANGE),
+    "SELECT r.id AS id, r.k AS rk, s.k AS sk, s.w AS w FROM r FULL JOIN s ON r.k = s.k": (CHANGE,),
+    "SELECT r.id AS id, s.w AS w FROM r FULL JOIN s ON r.k < s.k": (CHANGE,),
+    "SELECT r.id, s.w, t.name FROM r LEFT JOIN s ON r.k = s.k LEFT JOIN t ON s.h = t.h": (
+        DELTA, CHANGE,
+    ),
+    "SELECT r.id, s.w, t.name FROM r FULL JOIN s ON r.k = s.k FULL JOIN t ON s.h <=> t.h": (CHANGE,),
+    "SELECT r.id, s.w FROM r RIGHT JOIN s ON r.k = s.k WHERE s.h > 0 OR s.w IS NULL": (CHANGE,),
+    "SELECT r.id, s.h FROM r FULL JOIN s ON r.k = s.k WHERE s.h IS NULL OR s.h > 1": (CHANGE,),
+    "SELECT r.g, s.w, t.name FROM r LEFT JOIN s ON r.k = s.k JOIN t ON r.k = t.h": (CHANGE,),
+    "SELECT r.id, (SELECT max(w) FROM s WHERE s.k = r.k) AS m FROM r": (CHANGE,),
+}  # fmt: skip
+
+_OVER_AGGREGATES = {
+    (
+        "SELECT q.g, q.n, q.a, s.w FROM (SELECT g, k, count(*) AS n, avg(v) AS a FROM r GROUP BY g, k) q"
+        " JOIN s ON q.k = s.k"
+    ): (DELTA, CHANGE),
+    "SELECT q.g, s.h, s.w FROM (SELECT DISTINCT g, k FROM r) q JOIN s ON q.k = s.k": (CHANGE,),
+    (
+        "SELECT t.name, sum(q.total) AS total FROM (SELECT h, sum(w) AS total FROM s GROUP BY h) q"
+        " JOIN t ON q.h = t.h GROUP BY t.name"
+    ): (CHANGE,),
+    (
+        "SELECT q.n + 1 AS n, s.w FROM (SELECT k, count(*) AS n FROM r GROUP BY k) q"
+        " RIGHT JOIN s ON q.k = s.k WHERE s.h < 3"
+    ): (CHANGE,),
+    (
+        "SELECT q.k, q.n, p.m FROM (SELECT k, sum(v) AS n FROM r GROUP BY k) q"
+        " FULL JOIN (SELECT k, sum(w) AS m FROM s GROUP BY k) p ON q.k = p.k"
+    ): (CHANGE,),
+    (
+        "SELECT q.g, q.m, s.w FROM (SELECT g, k, max(v) AS m FROM r GROUP BY g, k) q"
+        " LEFT JOIN s ON q.k = s.k"
+    ): (CHANGE,),
+    "SELECT k, sum(v) AS x FROM r GROUP BY k UNION ALL SELECT h, sum(w) FROM s GROUP BY h": (CHANGE,),
+    "SELECT g AS x, count(*) AS n FROM r GROUP BY g UNION ALL SELECT name, h FROM t": (CHANGE,),
+    (
+        "SELECT h, count(w) AS n FROM s GROUP BY h"
+        " UNION ALL SELECT t.h, r.id FROM t LEFT JOIN r ON t.h = r.k"
+    ): (CHANGE,),
+    "SELECT g, count(*) AS n FROM r GROUP BY g HAVING count(*) > 2": (DELTA,),
+    "SELECT id, v FROM r WHERE v > (SELECT avg(v) FROM r)": (DELTA,),
+}  # fmt: skip
+
+_BY_DELTA_ONLY = (
+    "SELECT k, h FROM s WHERE EXISTS (SELECT 1 FROM r WHERE r.k = s.k)",
+    "SELECT k, h FROM s WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.k = s.k AND r.v > 0)",
+    "SELECT k, h FROM s WHERE k NOT IN (SELECT k FROM r WHERE k > 5)",
+    "SELECT k, h FROM s WHERE k IN (SELECT k FROM r) OR h = 2",
+    "SELECT k FROM r INTERSECT SELECT k FROM s",
+    "SELECT k FROM r INTERSECT ALL SELECT k FROM s",
+    "SELECT r.k, t.h FROM r CROSS JOIN t INTERSECT ALL SELECT k, h FROM s",
+    "SELECT k FROM r EXCEPT SELECT k FROM s",
+    "SELECT k FROM r EXCEPT ALL SELECT k FROM s",
+    "SELECT r.k, s.h FROM r JOIN s ON r.k = s.k EXCEPT ALL SELECT k, h FROM s",
+)
+
+VIEWS: dict[str, tuple[Technique, ...]] = {
+    **_JOINS_AND_UNIONS,
+    **_AGGREGATES,
+    **_OUTER_JOINS,
+    **_OVER_AGGREGATES,
+    **dict.fromkeys(_BY_DELTA_ONLY, (DELTA,)),
+}
+"""What a technique is asked for; which pairs that makes is found by planning."""
