@@ -358,7 +358,11 @@ class IncrementalRefresh:
         key = [a.name for a in work.strategy.key]
         path = self.parts.catalog.path(work.entry)
         point("refresh.before_commit")
-        version, _ = self.parts.tables.apply(path, key, result.upserts, result.deletes, commit)
+        if result.only_new:
+            # Nothing to be found by key, and no file to be rewritten.
+            version, _ = self.parts.tables.append(path, result.upserts, commit)
+        else:
+            version, _ = self.parts.tables.apply(path, key, result.upserts, result.deletes, commit)
         point("refresh.after_commit")
         run.handed[work.entry.name] = Handover(
             consumed.version, version, result.delta, work.release

@@ -20,11 +20,15 @@ from freshview.storage.interface import COUNT, Rows, picked
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Rows to set, keys to delete, and the view's delta in its visible columns."""
+    """Rows to set, keys to delete, and the view's delta in its visible columns.
+
+    ``only_new`` says that nothing is deleted and that no row to be set is stored already.
+    """
 
     upserts: Rows
     deletes: Rows
     delta: Rows
+    only_new: bool = False
 
 
 def outcome(strategy: Strategy, touched: Rows) -> Outcome:
@@ -44,8 +48,12 @@ def outcome(strategy: Strategy, touched: Rows) -> Outcome:
 def _counted(touched: pa.Table, stored: list[str], key: list[str], visible: list[str]) -> Outcome:
     gone = pc.equal(touched[EXTENT_COUNT_NAME], 0)
     delta = touched.select([*visible, CHANGE_NAME]).rename_columns([*visible, COUNT])
+    new = pc.equal(touched[EXTENT_COUNT_NAME], touched[CHANGE_NAME])
     return Outcome(
-        touched.filter(pc.invert(gone)).select(stored), touched.filter(gone).select(key), delta
+        touched.filter(pc.invert(gone)).select(stored),
+        touched.filter(gone).select(key),
+        delta,
+        touched.num_rows == 0 or pc.all(new).as_py(),
     )
 
 
@@ -62,7 +70,7 @@ def _grouped(
     less = before.append_column(pa.field(COUNT, pa.int64()), pc.negate_checked(counts[1]))
     delta = pa.concat_tables([after, less.cast(after.schema)])
     deletes = touched.filter(pc.and_(was, pc.invert(keep))).select(key)
-    return Outcome(kept.select(stored), deletes, consolidated(delta))
+    return Outcome(kept.select(stored), deletes, consolidated(delta), gone.num_rows == 0)
 
 
 def _counted_by_spark(
