@@ -8,9 +8,11 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 
-from freshview.algebra.evaluate import Row, Table, function
+from freshview.algebra.evaluate import Database, Row, Table, evaluate, function
+from freshview.algebra.expressions import Column, equal
 from freshview.algebra.relations import (
     Aggregate,
     Difference,
@@ -21,12 +23,13 @@ from freshview.algebra.relations import (
     Scan,
     Select,
     Union,
+    Values,
 )
 from freshview.algebra.schema import Numbering
 from freshview.algebra.traverse import walk
 from freshview.delta.states import post
 from tests.papers.sets import SetBuilder, set_state
-from tests.properties.generators import Dice, dice
+from tests.properties.generators import TABLES, Dice, dice
 
 
 class Probing:
@@ -127,8 +130,6 @@ def test_lemma_4_5_a_lookup_takes_constant_time(data: Dice) -> None:
 @settings(max_examples=500)
 @given(data=dice)
 def test_lemma_4_6_the_left_operand_drives(data: Dice) -> None:
-    from freshview.algebra.evaluate import Database, evaluate
-
     builder = WithoutProjection(data, Numbering(0))
     left, right = builder.scan("s"), builder.over("s", 1)
     kind = data.choice([Intersection, Difference])
@@ -144,6 +145,8 @@ def test_lemma_4_6_the_left_operand_drives(data: Dice) -> None:
 def c_ev(query: Relation, b: float) -> float:
     """Table 4.2, second column."""
     match query:
+        case Values():
+            return 1
         case Scan():
             return b
         case Select(child, _) | Project(child, _):
@@ -161,6 +164,8 @@ def c_ev(query: Relation, b: float) -> float:
 def c_inc(query: Relation, b: float, d: float) -> float:
     """Table 4.2, third column."""
     match query:
+        case Values():
+            return 0
         case Scan():
             return d
         case Select(child, _) | Project(child, _):
@@ -174,6 +179,46 @@ def c_inc(query: Relation, b: float, d: float) -> float:
             return c_inc(left, b, d) + c_inc(right, b, d)
         case _:
             raise AssertionError("Table 4.2 has no such row")
+
+
+def queries() -> dict[str, Relation]:
+    """A query for each row of Table 4.2, over relations of equal size."""
+    new = Numbering(0)
+    r, s = (Scan("s", tuple(new.attribute(c, "bigint") for c in TABLES["s"])) for _ in range(2))
+    both = Union((r, s), r.attributes)
+    return {
+        "i": Values(r.attributes, ()),
+        "R": r,
+        "σ": Select(r, equal(Column(r.attributes[0]), Column(r.attributes[0]))),
+        "∪": Aggregate(both, r.attributes, ()),
+        "∩": Intersection(r, s, all=False),
+        "−": Difference(r, s, all=False),
+        "×": Join(r, s),
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "ev", "inc"),
+    [
+        ("i", 1, 0),
+        ("R", 100, 3),
+        ("σ", 100, 3),
+        ("∪", 200, 6),
+        ("∩", 200, 6),
+        ("−", 200, 6),
+        ("×", 10_000, 1_200),
+    ],
+)
+def test_table_4_2(row: str, ev: int, inc: int) -> None:
+    """b = 100, d = 3; the looks that an evaluation takes are no more than its cost."""
+    query = queries()[row]
+    assert (c_ev(query, 100), c_inc(query, 100, 3)) == (ev, inc)
+    if row != "i":
+        width = len(TABLES["s"])
+        rows = Counter({tuple([n] * width): 1 for n in range(100)})
+        probing = Probing({"s": Table(TABLES["s"], rows)})
+        found = probing.rows(query)
+        assert max(probing.looks, len(found)) <= ev
 
 
 @settings(max_examples=500)

@@ -16,7 +16,7 @@ from freshview.delta.derive import derive
 from freshview.delta.sets import Pair, post_by_inversion, post_by_substitution, set_delta
 from freshview.delta.states import consolidate, post, pre
 from freshview.delta.transaction import Delta, from_signed, minimal
-from tests.papers.sets import SetBuilder, set_state, set_transaction
+from tests.papers.sets import SetBuilder, set_rows, set_state, set_transaction
 from tests.properties.generators import Dice, dice
 from tests.properties.stepwise import with_temporaries
 
@@ -115,6 +115,37 @@ def test_the_bag_rules_give_table_4_1_where_no_row_occurs_twice(data: Dice) -> N
     for row in evaluate(consolidate(delta.relation), ready):
         signed[row[:-1]] = row[-1]
     assert from_signed(signed) == found
+
+
+@settings(max_examples=500)
+@given(data=dice)
+def test_definition_4_1_table_4_1_gives_pre_update_expressions(data: Dice) -> None:
+    """Evaluated with the state before and the deltas alone, a minimal delta of the query."""
+    query = SetBuilder(data, Numbering(0)).set_expression(2)
+    state = set_state(data)
+    transaction = set_transaction(state, data)
+    database = transaction.database(state)
+    derivation = Derivation(query, transaction.deltas)
+    unchanged = {n: t for n, t in database.post.items() if n not in transaction.deltas}
+    only_before = Database(unchanged, database.pre, database.deltas)
+    found = evaluated(set_delta(query, derivation), only_before, derivation)
+    assert found == minimal(evaluate(pre(query), database), evaluate(post(query), database))
+
+
+@settings(max_examples=1000)
+@given(data=dice)
+def test_lemma_4_3_what_minimal_means_row_by_row(data: Dice) -> None:
+    """Both sides hold or neither does, for any four sets."""
+    old, new, more, less = (set(set_rows(1, data)) for _ in range(4))
+    if data.random() < 0.5:
+        more, less = new - old, old - new
+    as_sets = new == (old - less) | more and not less - old and not more & old
+    universe = old | new | more | less
+    by_row = all(
+        (x in more) == (x not in old and x in new) and (x in less) == (x in old and x not in new)
+        for x in universe
+    )
+    assert as_sets == by_row
 
 
 @settings(max_examples=500)
