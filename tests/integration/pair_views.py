@@ -52,6 +52,10 @@ _AGGREGATES = {
 }  # fmt: skip
 
 _OUTER_JOINS = {
+    (
+        "SELECT r.id AS id, q.total, q.flag FROM r LEFT JOIN (SELECT k, coalesce(sum(w), 0) AS total,"
+        " 'has some' AS flag FROM s GROUP BY k) q ON r.k = q.k"
+    ): (DELTA, CHANGE),
     "SELECT r.id AS id, s.w AS w FROM r LEFT JOIN s ON r.k = s.k": (CHANGE,),
     "SELECT r.id AS id, s.w AS w FROM r RIGHT JOIN s ON r.k = s.k AND s.h > 1": (CHANGE,),
     "SELECT r.id AS id, s.w AS w FROM r FULL JOIN s ON r.k = s.k": (DELTA, CHANGE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,8 +10,10 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from freshview.runtime.sources import Sources
 from freshview.runtime.table_changes import TableChanges
 from freshview.runtime.warehouse import Warehouse, open_warehouse
+from freshview.storage.interface import Rows
 
 pytestmark = pytest.mark.spark
 
@@ -70,3 +73,22 @@ def test_rows_that_stay_as_they_are_are_not_set(warehouse: Warehouse) -> None:
     warehouse.apply({"r": TableChanges(insert=[{"id": 300, "k": 7}])})
     assert warehouse.refresh()["outer_rows"].rows_out == 2, "the padded row goes, the pair comes"
     assert warehouse.check("outer_rows").ok
+
+
+def test_views_with_the_same_columns_share_what_is_read_of_the_changes(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[GM06] Example 1 reads Δsales once for CitySales and CategorySales."""
+    read: list[tuple[str, tuple[str, ...]]] = []
+    plain = Sources.changes
+
+    def changes(sources: Sources, name: str, after: int, upto: int, columns: Sequence[str]) -> Rows:
+        read.append((name, tuple(columns)))
+        return plain(sources, name, after, upto, columns)
+
+    monkeypatch.setattr(Sources, "changes", changes)
+    warehouse.apply({"r": TableChanges(insert=rows(500, 3))})
+    report = warehouse.refresh()
+    assert [report[view].rows_in for view in VIEWS] == [3, 3, 3]
+    assert read == [("r", ("id", "k"))]
+    assert all(warehouse.check(view).ok for view in VIEWS)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from freshview.algebra.evaluate import Bag, Table
 from freshview.delta.transaction import Transaction
 from freshview.planner.strategy import Strategy
-from tests.properties.planned import recomputed, run
+from tests.properties.planned import defined, recomputed, run, visible
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Accesses:
     """What a refresh read of each table, and read and wrote of the view."""
 
     deltas: int
+    """Rows of the changes, for each occurrence of them in the plan."""
     tables: Counter[str]
     view: int
     asked_and_set: int
@@ -41,11 +42,12 @@ def accesses(
     stored = recomputed(strategy, state)
     done = run(strategy, stored, state, transaction, None, whole)
     assert done.stored == recomputed(strategy, transaction.apply(state))
-    changed = sum(d.inserted.total() + d.deleted.total() for d in transaction.deltas.values())
+    assert visible(strategy, done.stored) == defined(strategy, transaction.apply(state))
     reads = done.reads.copy()
     read = reads.pop(strategy.view, 0)
+    changes = [reads.pop(name) for name in list(reads) if name.startswith("Δ")]
     written = _written(strategy, stored, done.stored)
-    return Accesses(changed, reads, read + written, 2 * done.change_rows)
+    return Accesses(sum(changes), reads, read + written, 2 * done.change_rows)
 
 
 def _written(strategy: Strategy, before: Bag, after: Bag) -> int:

@@ -29,6 +29,7 @@ from freshview.delta.transaction import Delta, Transaction
 STORES, CITIES, STATES = 1_000, 100, 100
 ITEMS, CATEGORIES = 10_000, 1_000
 INSERTED, PAIRS, TOUCHED_CITIES = 10_000, 600, 10
+WITHOUT_SALES = 10
 SCHEMAS = {
     "stores": ("storeID", "city", "state"),
     "items": ("itemID", "category"),
@@ -60,6 +61,9 @@ def state(per_pair: int) -> dict[str, Table]:
             for copy in range(per_pair)
         }
     )
+    # All stores but ten have a sale, of an item that no inserted one is of.
+    for store in range(STORES // CITIES * TOUCHED_CITIES, STORES - WITHOUT_SALES):
+        sales[1_000_000 + store, store, CATEGORIES // 2, 96, 1] = 1
     infostates = Counter({(s, 100 + s): 1 for s in range(STATES)})
     rows = {"stores": stores, "items": items, "sales": sales, "infostates": infostates}
     return {name: Table(SCHEMAS[name], rows[name]) for name in SCHEMAS}
@@ -110,23 +114,31 @@ class Views:
         )
         return Aggregate(joined, (other[group],), sums)
 
-    def ss_full_info(self) -> Relation:
-        """SSFullInfo = (sales ⟗ stores) ⟗ infostates."""
-        sales, stores, info = (self.scan(t) for t in ("sales", "stores", "infostates"))
-        inner = OuterJoin(
+    def ss_info(self) -> OuterJoin:
+        """SSInfo = sales ⟗ stores."""
+        sales, stores = (self.scan(t) for t in ("sales", "stores"))
+        return OuterJoin(
             Scan("sales", tuple(sales.values())),
             Scan("stores", tuple(stores.values())),
             equal(Column(sales["storeID"]), Column(stores["storeID"])),
             True,
             True,
         )
-        return OuterJoin(
-            inner,
-            Scan("infostates", tuple(info.values())),
-            equal(Column(stores["state"]), Column(info["state"])),
-            True,
-            True,
-        )
+
+    def ss_full_info(self) -> Relation:
+        """SSFullInfo = SSInfo ⟗ infostates."""
+        return self._with_info(self.ss_info())
+
+    def ss_full_info_over_a_table(self) -> Relation:
+        """SSInfo ⟗ infostates, where SSInfo is a table."""
+        columns = self.ss_info().attributes
+        return self._with_info(Scan("ssinfo", columns))
+
+    def _with_info(self, inner: Relation) -> OuterJoin:
+        info = self.scan("infostates")
+        state = inner.attributes[-1]
+        table = Scan("infostates", tuple(info.values()))
+        return OuterJoin(inner, table, equal(Column(state), Column(info["state"])), True, True)
 
     def _output(self, name: str, call: AggregateCall) -> AggregateOutput:
         return AggregateOutput(self.new.attribute(name, "bigint"), call)

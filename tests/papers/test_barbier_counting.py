@@ -8,12 +8,22 @@ import pytest
 from hypothesis import given, settings
 
 from freshview.algebra.aggregates import AggregateCall
-from freshview.algebra.evaluate import Database, Table, evaluate
+from freshview.algebra.evaluate import Bag, Database, Table, evaluate
 from freshview.algebra.expressions import Column
-from freshview.algebra.relations import Aggregate, AggregateOutput, Join, Scan, Select
+from freshview.algebra.relations import (
+    Aggregate,
+    AggregateOutput,
+    Given,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    Select,
+    keep,
+)
 from freshview.algebra.schema import Numbering
 from freshview.algebra.traverse import numbering, scans
-from freshview.change_table.aggregate import change_table
+from freshview.change_table.aggregate import change_table, combined
 from freshview.change_table.compose import composed
 from freshview.change_table.extent import AggregatePart, PlainPart, extent
 from freshview.change_table.propagate import extent_rows
@@ -27,8 +37,11 @@ from freshview.delta.derive import derive
 from freshview.delta.group_states import stored_states
 from freshview.delta.states import post, pre
 from freshview.delta.transaction import Delta, Transaction
+from freshview.planner.strategy import Technique
+from freshview.planner.techniques import strategy
 from tests.properties import test_parts as parts
 from tests.properties.generators import SHAPES, Builder, Dice, dice, states, transactions, views
+from tests.properties.planned import defined, recomputed, refreshed, visible
 from tests.properties.test_planned import named
 
 
@@ -167,29 +180,28 @@ def states_of(rows: Counter[tuple[int, ...]]) -> Counter[tuple[object, ...]]:
     return evaluate(stored_states(view, kept, new), database)
 
 
-def combined_changes(
-    *deltas: tuple[Counter[tuple[int, ...]], Counter[tuple[int, ...]]],
-) -> Counter[tuple[object, ...]]:
-    """The change tables of several deltas, one after the other, combined by U."""
+Rows = Counter[tuple[int, ...]]
+
+
+def combined_changes(*deltas: tuple[Rows, Rows]) -> Counter[tuple[object, ...]]:
+    """The change tables of several deltas, combined by U; groups without causes left out."""
     view, _ = two_tables()
     new = numbering(view)
     kept = aggregate_states(view, new)
-    total: Counter[tuple[object, ...]] = Counter()
-    states_by_group: dict[object, tuple[int, ...]] = {}
-    for added, gone in deltas:
-        derivation = Derivation(view.child, ("r",), new=new)
-        delta = derive(view.child, derivation)
+    given: dict[str, Bag] = {}
+    changes: list[Relation] = []
+    for number, (added, gone) in enumerate(deltas):
+        delta = derive(view.child, Derivation(view.child, ("r",), new=new))
         assert delta is not None
-        transaction = Transaction({"r": Delta(added, gone)})
-        empty = {"r": Table(("k", "v"), gone)}
         table = change_table(view, delta.relation, kept, new)
-        for group, *changes in evaluate(table, transaction.database(empty)):
-            before = states_by_group.get(group, (0,) * len(changes))
-            states_by_group[group] = tuple(x + y for x, y in zip(before, changes, strict=True))
-    for group, values in states_by_group.items():
-        if values[0]:
-            total[(group, *values)] += 1
-    return total
+        before = {"r": Table(("k", "v"), gone)}
+        transaction = Transaction({"r": Delta(added, gone)})
+        given[f"□{number}"] = evaluate(table, transaction.database(before))
+        changes.append(Given(f"□{number}", table.attributes))
+    columns = (*view.group, *kept.additive)
+    both = Project(combined(changes, view.group, kept), tuple(keep(a) for a in columns))
+    found = evaluate(both, Database({}, given=given))
+    return Counter({row: n for row, n in found.items() if row[1]})
 
 
 @settings(max_examples=300)
@@ -212,3 +224,22 @@ def test_definitions_5_5_and_5_7_cancel(data: Dice) -> None:
     gone = Counter([data.choice(sorted(rows.elements()))])
     nothing: Counter[tuple[int, ...]] = Counter()
     assert combined_changes((rows, nothing), (nothing, gone)) == states_of(rows - gone)
+
+
+@settings(max_examples=300)
+@given(data=dice)
+def test_definition_5_7_the_refresh_operator(data: Dice) -> None:
+    """(E − D) ∪ U ∪ N: groups that □V meets are updated or go, others come, the rest stays."""
+    view, _ = two_tables()
+    made = strategy("v", named(view), Technique.CHANGE_TABLE)
+    rows, added = (
+        Counter((data.randrange(3), data.randrange(9)) for _ in range(data.randrange(6)))
+        for _ in range(2)
+    )
+    gone = Counter(data.sample(sorted(rows.elements()), data.randrange(rows.total() + 1)))
+    state = {"r": Table(("k", "v"), rows)}
+    transaction = Transaction({"r": Delta(added - (added & gone), gone - (added & gone))})
+    stored = recomputed(made, state)
+    after, _ = refreshed(made, stored, state, transaction, None)
+    assert after == recomputed(made, transaction.apply(state))
+    assert visible(made, after) == defined(made, transaction.apply(state))

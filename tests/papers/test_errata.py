@@ -26,7 +26,7 @@ from freshview.delta.transaction import Delta, Transaction, minimal
 from freshview.planner.strategy import Technique
 from freshview.planner.techniques import strategy
 from tests.papers.published import Row, merge, oj_deletion, refresh
-from tests.properties.planned import recomputed, refreshed, visible
+from tests.properties.planned import defined, recomputed, refreshed, visible
 from tests.properties.test_planned import named
 
 
@@ -57,7 +57,9 @@ def ours(
     assert kept.reason is None, kept.reason
     stored, _ = refreshed(kept, recomputed(kept, state), state, transaction, None)
     assert stored == recomputed(kept, transaction.apply(state))
-    return Counter(visible(kept, stored))
+    shown = visible(kept, stored)
+    assert shown == defined(kept, transaction.apply(state))
+    return Counter(shown)
 
 
 def after(view: Relation, state: dict[str, Table], transaction: Transaction) -> Bag:

@@ -267,4 +267,4 @@ def test_section_9_an_update_of_an_aggregated_column_is_one_row() -> None:
     done = run(made, recomputed(made, state), state, transaction, None)
     assert done.stored == recomputed(made, transaction.apply(state))
     assert done.change_rows == 1
-    assert done.reads == {"v": 1}
+    assert done.reads == {"Δr": 2, "v": 1}

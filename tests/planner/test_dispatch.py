@@ -75,12 +75,12 @@ PLAIN: dict[str, Shape] = {
 THROUGH: dict[str, tuple[Shape, ...]] = {
     "scan": (parts.product,),
     "selection": (parts.select_over_group, parts.having_below_join, parts.select_over_outer_join),
-    "projection": (parts.projection,),
+    "projection": (parts.projection, parts.computed_below_outer_join),
     "join": (parts.join, parts.product, parts.join_of_two_aggregates, parts.join_over_outer_join),
     "union": (parts.union, parts.union_with_plain),
     "outer join": (
         PLAIN["outer join"], parts.outer_join_over_aggregate, parts.outer_join_of_two_aggregates,
-        parts.outer_joins,
+        parts.outer_joins, parts.computed_below_outer_join,
     ),
 }  # fmt: skip
 """Views in which a change table passes the operator."""

@@ -21,6 +21,7 @@ from freshview.algebra.expressions import (
     Column,
     Expression,
     cast,
+    coalesce,
     conjunction,
     equal,
     integer,
@@ -122,11 +123,13 @@ class Builder:
         return Scan(name, tuple(self.new.attribute(column, "bigint") for column in TABLES[name]))
 
     def scalar(self, attributes: tuple[Attribute, ...]) -> Expression:
-        kind = self.dice.randint(0, 3)
+        kind = self.dice.randint(0, 4)
         if kind <= 1:
             return Column(self.dice.choice(attributes))
         if kind == 2:
             return integer(self.dice.randint(0, 3))
+        if kind == 3:
+            return coalesce(Column(self.dice.choice(attributes)), integer(7))
         left, right = (Column(self.dice.choice(attributes)) for _ in range(2))
         return Call(self.dice.choice(["+", "-", "*"]), (left, right), "bigint")
 

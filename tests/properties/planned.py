@@ -87,6 +87,11 @@ def visible(strategy: Strategy, stored: Bag) -> list[Row]:
     return sorted(shown, key=repr)
 
 
+def defined(strategy: Strategy, state: Mapping[str, Table]) -> list[Row]:
+    """The rows of the view by its definition, which shares nothing with how it is stored."""
+    return sorted(evaluate(strategy.relation, Database(state)).elements(), key=repr)
+
+
 def kinds(transaction: Transaction) -> dict[str, Kind]:
     """What an observer of the deltas knows of each table."""
     return {
@@ -137,8 +142,10 @@ def run(
     by_key = _has_keys(strategy) and not direct and (dice is None or dice.random() < 0.8)
     for step in steps.steps:
         for leaf in walk(step.relation):
-            if isinstance(leaf, Changes):
+            if isinstance(leaf, Changes) and leaf not in fetched.held:
                 fetched.held[leaf] = Database.leaf(fetched, leaf)
+                changed = sum(abs(row[-1]) * n for row, n in fetched.held[leaf].items())
+                fetched.reads[f"Δ{leaf.table}"] += changed
         for lookup in step.lookups:
             if lookup.leaf not in fetched.held:
                 fetched.fetch(lookup, dice)

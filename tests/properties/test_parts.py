@@ -17,6 +17,7 @@ from freshview.algebra.relations import (
     AggregateOutput,
     Join,
     OuterJoin,
+    Output,
     Project,
     Relation,
     Select,
@@ -126,9 +127,41 @@ def outer_joins(b: Builder) -> Relation:
     return OuterJoin(inner, other, on, kept != "right", kept != "left")
 
 
+def computed_below_outer_join(b: Builder) -> Relation:
+    """A side that shows what it computes: of a padded row all of it is null."""
+    inner = b.dice.choice([lambda: summed(b, below(b)), lambda: b.outer_join(1)])()
+    outputs = tuple(
+        Output(b.new.attribute(f"p{place}", "bigint"), b.scalar(inner.attributes))
+        for place in range(b.dice.randint(1, 2))
+    )
+    keys = tuple(keep(a) for a in inner.attributes)
+    sides = [Project(inner, (*keys, *outputs)), b.scan()]
+    b.dice.shuffle(sides)
+    left, right = sides
+    on = equal(pick(b, left.attributes), pick(b, right.attributes))
+    kept = b.dice.choice(["left", "right", "full"])
+    return OuterJoin(left, right, on, kept != "right", kept != "left")
+
+
 def join_over_outer_join(b: Builder) -> Relation:
     inner, other = b.outer_join(1), b.scan()
     return Join(inner, other, equal(pick(b, inner.attributes), pick(b, other.attributes)))
+
+
+def computed_over_outer_join(b: Builder) -> Relation:
+    inner = b.outer_join(1)
+    outputs = (Output(b.new.attribute("p", "bigint"), b.scalar(inner.attributes)),)
+    return Project(inner, (*(keep(a) for a in inner.attributes[:2]), *outputs))
+
+
+def union_of_outer_joins(b: Builder) -> Relation:
+    operands = []
+    for _ in range(2):
+        inner = b.outer_join(1)
+        operands.append(
+            Project(inner, tuple(keep(pick(b, inner.attributes).attribute) for _ in "a"))
+        )
+    return Union(tuple(operands), (b.new.attribute("u", "bigint"),))
 
 
 def select_over_outer_join(b: Builder) -> Relation:
@@ -147,7 +180,7 @@ SHAPES: dict[str, Shape] = {
     for shape in (
         select_over_group, projection, product, join, join_of_two_aggregates, union,
         union_with_plain, outer_join_over_aggregate, outer_join_of_two_aggregates, outer_joins,
-        join_over_outer_join, select_over_outer_join, having_below_join,
+        computed_below_outer_join, computed_over_outer_join, union_of_outer_joins, join_over_outer_join, select_over_outer_join, having_below_join,
     )
 }  # fmt: skip
 
@@ -164,6 +197,12 @@ def aggregate_over(b: Builder, inner: Relation, low: Aggregate) -> Aggregate:
         for place, a in enumerate(low.attributes[len(low.group) :])
     )
     return Aggregate(inner, group, outputs)
+
+
+def aggregate_of_sums(b: Builder) -> Relation:
+    """Row 6 over row 4: an aggregate over a join with an aggregate."""
+    low, other = summed(b, b.scan("r")), b.scan("s")
+    return aggregate_over(b, Join(low, other, on_groups(b, low, other)), low)
 
 
 @settings(max_examples=1000)

@@ -23,7 +23,7 @@ from tests.properties.generators import (
     transactions,
     views,
 )
-from tests.properties.planned import recomputed, refreshed, visible
+from tests.properties.planned import defined, recomputed, refreshed, visible
 
 
 def named(view: Relation) -> Relation:
@@ -66,6 +66,7 @@ def check_strategy(kept: Strategy, data: Dice) -> list[list[tuple[object, ...]]]
         state = transaction.apply(state)
         assert stored == recomputed(kept, state)
         shown.append(visible(kept, stored))
+        assert shown[-1] == defined(kept, state)
     return shown
 
 

@@ -318,12 +318,28 @@ def _outer(node: OuterJoin, new: Numbering) -> Extent:
         pads += (Pad(frozenset(left.frame.attributes), here, there, _found_by(on, right, there)),)
     if node.keeps_left:
         pads += (Pad(frozenset(right.frame.attributes), there, here, _found_by(on, left, here)),)
+    ours_shown = _padded_values(left, here) if node.keeps_right else left.values
+    theirs_shown = _padded_values(right, there) if node.keeps_left else right.values
     return replace(
         both,
         frame=Project(frame, surely),
+        values=ours_shown + theirs_shown,
         marks=(*both.marks, here, there),
         pads=pads,
         singular=both.singular + singular,
+    )
+
+
+def _padded_values(side: Extent, mark: Attribute) -> tuple[Output, ...]:
+    """What a side shows where it may be padded: a value that is computed is null there as well."""
+    return tuple(
+        output
+        if isinstance(output.expression, Column)
+        else Output(
+            output.attribute,
+            either(Column(mark), output.expression, null(output.expression.type)),
+        )
+        for output in side.values
     )
 
 

@@ -157,7 +157,7 @@ def _plan(
 ) -> tuple[RefreshPlan, bool]:
     """The plan of the refresh that is due, or of an assumed one if nothing has changed."""
     incremental = refresher.incremental
-    deltas = incremental.deltas(strategy, consumed, vector, {})
+    deltas = incremental.deltas(strategy, consumed, vector, {}, {})
     counts = {n: row_count(rows, incremental.limits.delta_rows) for n, rows in deltas.items()}
     arrived = {name: count for name, count in counts.items() if count}
     assumed = not arrived

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from freshview.runtime.refresh import Refresh
 
 PlanKey = tuple[int, frozenset[tuple[str, Kind]]]
+ChangesKey = tuple[str, int, int, tuple[str, ...]]
+"""A source, the versions between which it changed, and the columns that are read."""
 
 
 class Preferred(Exception):
@@ -100,7 +102,7 @@ class IncrementalRefresh:
         a commit.
         """
         started = time.perf_counter()
-        deltas = self.deltas(strategy, consumed, vector, run.handed)
+        deltas = self.deltas(strategy, consumed, vector, run.handed, run.changes)
         if strategy.reason is not None and any(
             not isinstance(d, pa.Table) for d in deltas.values()
         ):
@@ -181,20 +183,30 @@ class IncrementalRefresh:
         consumed: Consumed,
         vector: Mapping[str, SourceVersion],
         handed: Mapping[str, Handover],
+        known: dict[ChangesKey, pa.Table],
     ) -> dict[str, Rows]:
-        """The changed rows of every source that moved, in the columns that the view reads."""
-        found = {}
+        """The changed rows of every source that moved, in the columns that the view reads.
+
+        Views that read the same columns of a source share what ``known`` keeps.
+        """
+        found: dict[str, Rows] = {}
         for name, source in vector.items():
             before = consumed.sources[name].version
             if before == source.version:
                 continue
             columns = source_columns(strategy, name)
             handover = handed.get(name)
+            key = (name, before, source.version, columns)
+            if key in known:
+                found[name] = known[key]
+                continue
             if handover is not None and (handover.after, handover.upto) == (before, source.version):
                 rows = picked(handover.rows, [*columns, COUNT])
             else:
                 rows = self.parts.sources.changes(name, before, source.version, columns)
-            found[name] = consolidated(rows) if isinstance(rows, pa.Table) else rows
+            if isinstance(rows, pa.Table):
+                rows = known[key] = consolidated(rows)
+            found[name] = rows
         return found
 
     def append_only(self, vector: Mapping[str, SourceVersion]) -> frozenset[str]:

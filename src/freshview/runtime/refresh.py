@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+import pyarrow as pa
+
 from freshview.errors import (
     Cancelled,
     ConcurrentWrite,
@@ -30,7 +32,7 @@ from freshview.runtime.cancellation import Interrupted, check, noted
 from freshview.runtime.catalog import Policy, ViewEntry, new_place
 from freshview.runtime.commit import Consumed, SourceVersion, consumed_of
 from freshview.runtime.epochs import OldNews
-from freshview.runtime.incremental import Handover, IncrementalRefresh, Preferred
+from freshview.runtime.incremental import ChangesKey, Handover, IncrementalRefresh, Preferred
 from freshview.runtime.lease import Lease, lease, view_lease
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
@@ -60,6 +62,8 @@ class Refresh:
     missing: dict[str, FreshviewError] = field(default_factory=dict)
     """Tables that are not where they were, or have half of a transaction."""
     handed: dict[str, Handover] = field(default_factory=dict)
+    changes: dict[ChangesKey, pa.Table] = field(default_factory=dict)
+    """What was read of the sources' changes, for the views that come next."""
     reports: list[ViewReport] = field(default_factory=list)
     source_rows: dict[str, int] = field(default_factory=dict)
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
