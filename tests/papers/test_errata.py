@@ -9,12 +9,13 @@ import pytest
 
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.evaluate import Bag, Database, Table, evaluate
-from freshview.algebra.expressions import Column, equal, is_null
+from freshview.algebra.expressions import Column, equal, integer, is_null
 from freshview.algebra.relations import (
     Aggregate,
     AggregateOutput,
     Join,
     OuterJoin,
+    Output,
     Project,
     Relation,
     Scan,
@@ -25,7 +26,9 @@ from freshview.algebra.schema import Attribute, Numbering
 from freshview.delta.transaction import Delta, Transaction, minimal
 from freshview.planner.strategy import Technique
 from freshview.planner.techniques import strategy
+from tests.papers.accesses import accesses
 from tests.papers.published import Row, merge, oj_deletion, refresh
+from tests.papers.test_barbier_costs import c_inc
 from tests.properties.planned import defined, recomputed, refreshed, visible
 from tests.properties.test_planned import named
 
@@ -331,15 +334,42 @@ class TestRemark62:
         assert bool(one - deleted) != bool(two - deleted)
 
     def test_ours_has_the_count_in_the_extent(self) -> None:
-        """The refresh reads the delta and the view, never R."""
+        """SELECT DISTINCT 1 FROM R: the refresh reads the delta and the view, never R."""
         new = Numbering(0)
         r = scan(new, "r", "a")
-        number = AggregateOutput(new.attribute("n", "bigint"), AggregateCall("count", (), "bigint"))
-        kept = strategy("v", named(Aggregate(r, (), (number,))), Technique.CHANGE_TABLE)
-        for rows, left in ((bag((1,)), 0), (bag((1,), (2,)), 1)):
+        one = new.attribute("one", "bigint")
+        nothing = Aggregate(Project(r, (Output(one, integer(1)),)), (one,), ())
+        kept = strategy("v", named(nothing), Technique.CHANGE_TABLE)
+        for rows, left in ((bag((1,)), []), (bag((1,), (2,)), [(1,)])):
             state = {"r": Table(("a",), rows)}
             stored, reads = refreshed(
                 kept, recomputed(kept, state), state, deleting("r", (1,)), None
             )
             assert reads["r"] == 0
-            assert visible(kept, stored) == [(left,)]
+            assert visible(kept, stored) == left
+
+
+class TestTable42:
+    """The costs price a product with what is computed of it, and have no row for π."""
+
+    @staticmethod
+    def join() -> tuple[Scan, Join]:
+        new = Numbering(0)
+        r, s = scan(new, "r", "a", "c"), scan(new, "s", "d", "e")
+        return r, Join(r, s, equal(Column(r.attributes[0]), Column(s.attributes[0])))
+
+    def test_published_is_no_cost_of_a_join(self) -> None:
+        """(b + b) · d rows for one inserted row that meets one."""
+        r, join = self.join()
+        assert c_inc(Join(join.left, join.right), 1_000, 1) == 2_000 * 2
+        with pytest.raises(AssertionError, match="no such row"):
+            c_inc(Aggregate(r, r.attributes[:1], ()), 1_000, 1)
+
+    def test_ours_counts_what_is_read(self) -> None:
+        _, join = self.join()
+        rows = Counter({(n, n): 1 for n in range(1_000)})
+        state = {"r": Table(("a", "c"), rows), "s": Table(("d", "e"), rows)}
+        kept = strategy("v", named(join))
+        found = accesses(kept, state, inserting("r", (5, 5_000)))
+        assert found.tables == {"s": 1}
+        assert found.deltas == 1
