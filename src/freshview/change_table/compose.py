@@ -34,6 +34,7 @@ from freshview.algebra.schema import COUNT, Attribute, Numbering
 from freshview.change_table.extent import AggregatePart, Extent, PlainPart
 from freshview.change_table.singularity import singularity
 from freshview.delta.aggregate_states import AggregateStates
+from freshview.delta.group_states import zero
 from freshview.reasons import NoRule
 
 
@@ -61,7 +62,7 @@ class Composition:
         filled: list[Output] = [keep(outer) for outer, _ in self.group]
         for outer, inner in self.states:
             value = cast(Column(inner), outer.type)
-            opposite = Call("-", (cast(integer(0), outer.type), value), outer.type)
+            opposite = Call("-", (zero(outer), value), outer.type)
             addend = new.attribute(f"{outer.name}_addend", outer.type)
             columns.append(Output(addend, either(negative, opposite, value)))
             total = new.attribute(outer.name, outer.type)
@@ -69,7 +70,7 @@ class Composition:
                 AggregateOutput(total, AggregateCall("sum", (Column(addend),), outer.type))
             )
             whole = cast(Column(total), outer.type)
-            filled.append(Output(outer, coalesce(whole, cast(integer(0), outer.type))))
+            filled.append(Output(outer, coalesce(whole, zero(outer))))
         group = tuple(outer for outer, _ in self.group)
         return Project(
             Aggregate(Project(repeated, tuple(columns)), group, tuple(calls)), tuple(filled)

@@ -19,7 +19,6 @@ from freshview.algebra.expressions import (
     Expression,
     add,
     all_same,
-    cast,
     coalesce,
     conjunction,
     conjuncts,
@@ -44,6 +43,7 @@ from freshview.algebra.relations import (
 from freshview.algebra.schema import COUNT, Attribute, Numbering
 from freshview.change_table.extent import FALSE, Extent, Pad, Part
 from freshview.delta.derivation import renamed, with_count
+from freshview.delta.group_states import zero
 from freshview.delta.states import consolidate
 
 
@@ -63,7 +63,7 @@ def updated(
         Output(a, _total(a, fresh[a]) if a in own else _as_it_is(a, fresh[a], was)) for a in columns
     )
     alive = Call("nonnegative", (Column(part.alive),), part.alive.type)
-    dead = equal(alive, cast(integer(0), part.alive.type))
+    dead = equal(alive, zero(part.alive))
     # A row that has no such part (it is padded, or of another operand) is none of its business.
     lives = Call("or", (is_null(Column(part.alive)), Call("not", (dead,), "boolean")), "boolean")
     return Select(Project(joined, outputs), lives)
@@ -71,8 +71,8 @@ def updated(
 
 def _total(old: Attribute, change: Attribute) -> Expression:
     """U's function f(v, □v) = v + □v; a row without the part, and without a change to it, keeps null."""
-    zero = cast(integer(0), old.type)
-    total = add(coalesce(Column(old), zero), coalesce(Column(change), zero), old.type)
+    none = zero(old)
+    total = add(coalesce(Column(old), none), coalesce(Column(change), none), old.type)
     neither = Call("and", (is_null(Column(old)), is_null(Column(change))), "boolean")
     return either(neither, null(old.type), Call("cast", (total,), old.type))
 
