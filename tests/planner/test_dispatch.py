@@ -16,12 +16,8 @@ from freshview.algebra.expressions import Column
 from freshview.algebra.relations import (
     Aggregate,
     AggregateOutput,
-    Expand,
-    Generate,
     Limit,
-    Output,
     Relation,
-    Window,
 )
 from freshview.algebra.schema import Numbering
 from freshview.algebra.traverse import walk
@@ -69,6 +65,10 @@ PLAIN: dict[str, Shape] = {
     "aggregate": aggregate_of("sum", "count"),
     "extremum": aggregate_of("min", "max"),
     "other aggregate": aggregate_of("sum", "count", distinct=True),
+    "window": lambda b: b.window(1),
+    "grouping sets": lambda b: b.expand(1),
+    "generate": lambda b: b.generate(1),
+    "limit": lambda b: b.limit(1),
 }
 """A view with the operator on top, or next to it."""
 
@@ -114,6 +114,10 @@ def test_every_pair_with_a_rule_gives_the_recompute(
     view = named(view_of(operator, technique, Builder(data, Numbering(0))))
     assert operator in {operator_of(node) for node in walk(view)}
     kept = strategy("v", view, technique)
+    if kept.reason is not None and operator == "limit" and technique is Technique.GROUP_RECOMPUTE:
+        top = next(node for node in walk(view) if isinstance(node, Limit))
+        assert top.count is None, "without a count there is no last row to keep"
+        return
     if kept.reason is not None and technique is Technique.CHANGE_TABLE:
         # Everything above an outer join that reads what it pads: no change table gets through.
         assert kept.reason.code == "NOT_BY_CHANGE_TABLE"
@@ -133,17 +137,7 @@ def test_change_tables_mostly_get_through() -> None:
 
 @pytest.mark.parametrize(("operator", "technique"), HOLES)
 def test_every_hole_has_a_reason(operator: str, technique: Technique) -> None:
-    b = Builder(Dice(1), Numbering(0))
-    scan = b.scan()
-    one = Column(scan.attributes[0])
-    made = b.new.attribute("made", "bigint")
-    unruled: dict[str, Relation] = {
-        "limit": Limit(scan, 3),
-        "window": Window(scan, (Output(made, one),), (one,), ()),
-        "grouping sets": Expand(scan, ((one,), (one,)), (made,)),
-        "generate": Generate(scan, one, False, (made,)),
-    }
-    view = unruled.get(operator) or PLAIN[operator](b)
+    view = PLAIN[operator](Builder(Dice(1), Numbering(0)))
     assert operator in {operator_of(node) for node in walk(view)}
     kept = strategy("v", named(view), technique)
     assert kept.technique is Technique.FULL

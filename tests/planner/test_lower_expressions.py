@@ -31,6 +31,7 @@ from freshview.algebra.relations import (
     keep,
 )
 from freshview.algebra.schema import Attribute
+from freshview.algebra.windows import Ordering
 from freshview.planner.lower import lower, prepare
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ def test_expand_and_limit(spark: SparkSession) -> None:
         (Attribute("k", 71, "bigint"), group),
     )
     assert len(result(spark, expanded)) == 8
-    assert len(result(spark, Limit(expanded, 3, offset=6))) == 2
+    assert len(result(spark, Limit(expanded, 3, 6, (Ordering(Column(group)),)))) == 2
 
 
 def test_empty_values(spark: SparkSession) -> None:

@@ -25,14 +25,18 @@ from freshview.algebra.expressions import (
     conjunction,
     equal,
     integer,
+    null,
     same,
 )
 from freshview.algebra.relations import (
     Aggregate,
     AggregateOutput,
     Difference,
+    Expand,
+    Generate,
     Intersection,
     Join,
+    Limit,
     MarkJoin,
     OuterJoin,
     Output,
@@ -42,9 +46,17 @@ from freshview.algebra.relations import (
     Select,
     Semijoin,
     Union,
+    Window,
     keep,
 )
 from freshview.algebra.schema import Attribute, Numbering
+from freshview.algebra.windows import (
+    Frame,
+    Ordering,
+    WindowCall,
+    WindowOutput,
+    total_order,
+)
 from freshview.delta.transaction import Delta, Transaction, minimal
 
 TABLES = {"r": ("a", "b", "c"), "s": ("b", "d"), "t": ("d", "e")}
@@ -251,6 +263,85 @@ class Builder:
         call = AggregateCall(function, (argument,), "bigint", distinct, filtered)
         return AggregateOutput(self.new.attribute(f"f{place}", "bigint"), call)
 
+    def ordering(self, attributes: tuple[Attribute, ...]) -> Ordering:
+        return Ordering(
+            Column(self.dice.choice(attributes)),
+            descending=self.dice.random() < 0.4,
+            nulls_last=self.dice.random() < 0.4,
+        )
+
+    def window(self, depth: int) -> Relation:
+        """Window functions with ties, frames that reach over the ends, and no partition at all."""
+        child = self.relation(depth - 1)
+        by = tuple(map(Column, self._group(child, 0)))
+        order = tuple(self.ordering(child.attributes) for _ in range(self.dice.randint(0, 2)))
+        outputs = tuple(
+            WindowOutput(self.new.attribute(f"w{place}", "bigint"), self.window_call(child, order))
+            for place in range(self.dice.randint(1, 2))
+        )
+        ties: tuple[Ordering, ...] = ()
+        if any(output.call.needs_total_order for output in outputs):
+            known = (*map(Ordering, by), *order)
+            ties = total_order(known, child.attributes)[len(known) :]
+        return Window(child, outputs, by, order, ties)
+
+    def window_call(self, child: Relation, order: tuple[Ordering, ...]) -> WindowCall:
+        function = self.dice.choice(
+            ["row_number", "rank", "dense_rank", "lag", "lead", "sum", "count", "min", "max"]
+        )
+        argument = Column(self.dice.choice(child.attributes))
+        if function in ("row_number", "rank", "dense_rank"):
+            arguments: tuple[Expression, ...] = ()
+            if function != "row_number":
+                arguments = tuple(key.expression for key in order)
+            return WindowCall(function, arguments, "bigint", Frame(True, None, 0))
+        if function in ("lag", "lead"):
+            distance = self.dice.randint(1, 2)
+            place = -distance if function == "lag" else distance
+            default = self.scalar(child.attributes)
+            arguments = (argument, integer(distance), default)
+            return WindowCall(function, arguments, "bigint", Frame(True, place, place))
+        frames = [Frame(False, None, None), Frame(False, None, 0), Frame(False, 0, None)]
+        frames += [
+            Frame(True, None, 0),
+            Frame(True, -1, 1),
+            Frame(True, -2, -1),
+            Frame(True, 1, None),
+        ]
+        return WindowCall(function, (argument,), "bigint", self.dice.choice(frames))
+
+    def expand(self, depth: int) -> Relation:
+        """Each row once per grouping, with nulls for what it does not group by."""
+        child = self.relation(depth - 1)
+        width = self.dice.randint(1, min(3, len(child.attributes)))
+        grouped = self.dice.sample(child.attributes, width)
+        made = tuple(self.new.attribute(f"g{i}", "bigint") for i in range(width + 1))
+        projections = tuple(
+            (
+                *(Column(a) if self.dice.random() < 0.6 else null("bigint") for a in grouped),
+                integer(number),
+            )
+            for number in range(self.dice.randint(1, 3))
+        )
+        return Expand(child, projections, made)
+
+    def generate(self, depth: int) -> Relation:
+        """EXPLODE of arrays with nulls, without elements, and of none."""
+        child = self.relation(depth - 1)
+        elements = [self.scalar(child.attributes) for _ in range(self.dice.randint(0, 3))]
+        array = Call("array", tuple(elements), "array<bigint>")
+        some = Call("if", (self.predicate(child.attributes), array, null(array.type)), array.type)
+        generator = Call("explode", (some,), "bigint")
+        made = (self.new.attribute("e", "bigint"),)
+        return Generate(child, generator, self.dice.random() < 0.5, made)
+
+    def limit(self, depth: int) -> Relation:
+        child = self.relation(depth - 1)
+        order = tuple(self.ordering(child.attributes) for _ in range(self.dice.randint(0, 2)))
+        count = None if self.dice.random() < 0.1 else self.dice.randint(0, 3)
+        offset = self.dice.choice([0, 0, 1, 2])
+        return Limit(child, count, offset, total_order(order, child.attributes))
+
     def relation(self, depth: int) -> Relation:
         """Any relation over σ, Π, ⋈, × and ⊎, or over every operator that has a delta rule."""
         if depth <= 0:
@@ -258,7 +349,7 @@ class Builder:
         linear = [self.select, self.project, self.join, self.union, lambda _: self.scan()]
         others = [
             self.outer_join, self.semijoin, self.mark_join, self.intersection, self.difference,
-            self.distinct, self.grouped,
+            self.distinct, self.grouped, self.window, self.expand, self.generate, self.limit,
         ]  # fmt: skip
         return self.dice.choice([*linear, *others] if self.everything else linear)(depth)
 
@@ -331,6 +422,10 @@ OPERATORS: dict[str, Shape] = {
     "bag_difference": lambda b: b.difference(1, all=True),
     "distinct": lambda b: b.distinct(1),
     "aggregate": lambda b: b.grouped(1),
+    "window": lambda b: b.window(1),
+    "grouping_sets": lambda b: b.expand(1),
+    "generate": lambda b: b.generate(1),
+    "limit": lambda b: b.limit(1),
     "nested": lambda b: b.relation(3),
 }
 """Shapes with operators beyond σ, Π, ⋈, × and ⊎; to be built with ``everything``."""

@@ -80,7 +80,7 @@ def recomputed(strategy: Strategy, state: Mapping[str, Table]) -> Bag:
 def visible(strategy: Strategy, stored: Bag) -> list[Row]:
     """The rows that a user sees, each as often as it is there."""
     places = [strategy.stored.index(a) for a in strategy.visible]
-    counted = strategy.is_counted or strategy.is_of_parts
+    counted = strategy.is_counted or strategy.has_copies
     shown = [
         tuple(row[p] for p in places) for row in stored for _ in range(row[-1] if counted else 1)
     ]
@@ -164,7 +164,7 @@ def run(
 
 
 def _has_keys(strategy: Strategy) -> bool:
-    return strategy.aggregate is None or bool(strategy.aggregate.group)
+    return not strategy.is_read_whole
 
 
 def _touched_rows(change: ChangePlan, fetched: Fetched, stored: Scan, dice: Dice | None) -> Bag:
@@ -214,7 +214,7 @@ def _applied(strategy: Strategy, stored: Bag, touched: Bag) -> Bag:
         if old is not None:
             shown = [strategy.stored.index(a) for a in _shown(strategy)]
             assert tuple(old[p] for p in shown) == row[len(names) + 2 :]
-        if strategy.is_of_parts and keep:
+        if strategy.row_layout is not None and keep:
             assert new[-1] > 0
         if keep:
             rows[key] = new
@@ -222,7 +222,8 @@ def _applied(strategy: Strategy, stored: Bag, touched: Bag) -> Bag:
 
 
 def _shown(strategy: Strategy) -> tuple[Any, ...]:
-    layout = strategy.layout or strategy.row_layout
+    layout = strategy.layout or strategy.row_layout or strategy.top
     assert layout is not None
     shown = tuple(output.attribute for output in layout.visible)
-    return (*shown, strategy.row_layout.count) if strategy.row_layout else shown
+    counted = strategy.row_layout or strategy.top
+    return shown if counted is None else (*shown, counted.count)

@@ -1,7 +1,7 @@
 """The oracle: a bag evaluator in plain Python, slow and simple, against which every rule is proven.
 
 A bag is a ``Counter`` of row tuples. Expressions follow SQL's three-valued logic with ``None`` as
-null. What only Spark understands (opaque expressions, windows, generators) the oracle refuses.
+null. What only Spark understands (opaque expressions, some window functions) the oracle refuses.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, assert_never
 
 from freshview.algebra.aggregates import AggregateCall
+from freshview.algebra.evaluate_windows import NoWindow, limited, windowed
 from freshview.algebra.expressions import (
     Call,
     Column,
@@ -28,10 +29,13 @@ from freshview.algebra.relations import (
     Changes,
     Conditional,
     Difference,
+    Expand,
+    Generate,
     Given,
     Intersection,
     Join,
     Leaf,
+    Limit,
     MarkJoin,
     OuterJoin,
     Project,
@@ -44,6 +48,7 @@ from freshview.algebra.relations import (
     State,
     Union,
     Values,
+    Window,
 )
 from freshview.algebra.schema import Attribute
 
@@ -141,8 +146,28 @@ def evaluate(relation: Relation, database: Database) -> Bag:
             return _sum((row, n * max(0, copies(row) or 0)) for row, n in rows.items())
         case Sort(child, _):
             return evaluate(child, database)
+        case Limit(child):
+            rows = evaluate(child, database)
+            return limited(relation, rows, lambda e: function(e, child.attributes))
+        case Window(child):
+            rows = evaluate(child, database)
+            values = lambda e: function(e, child.attributes)  # noqa: E731
+            try:
+                return windowed(relation, rows, values, _AGGREGATES)
+            except NoWindow as missing:
+                raise NotInOracle(str(missing)) from None
+        case Expand(child, projections, _):
+            each = [functions(projection, child.attributes) for projection in projections]
+            rows = evaluate(child, database)
+            return _sum(
+                (tuple(f(row) for f in columns), count)
+                for row, count in rows.items()
+                for columns in each
+            )
+        case Generate():
+            return _generated(relation, database)
         case _:
-            raise NotInOracle(type(relation).__name__)
+            assert_never(relation)
 
 
 def function(expression: Expression, attributes: tuple[Attribute, ...]) -> Value:
@@ -212,6 +237,7 @@ _LAZY: dict[str, Callable[..., Value]] = {
     "or": _or,
     "in": _in,
     "coalesce": _coalesce,
+    "array": lambda *parts: lambda row: tuple(part(row) for part in parts),
     "if": lambda test, yes, no: lambda row: yes(row) if test(row) is True else no(row),
     "is null": lambda part: lambda row: part(row) is None,
     "is not null": lambda part: lambda row: part(row) is not None,
@@ -307,6 +333,21 @@ def _aggregate(node: Aggregate, database: Database) -> Bag:
     for row, count in evaluate(node.child, database).items():
         groups.setdefault(tuple(key(row) for key in keys), []).append((row, count))
     return Counter(key + tuple(call(rows) for call in calls) for key, rows in groups.items())
+
+
+def _generated(node: Generate, database: Database) -> Bag:
+    """Each row with each element of the array that EXPLODE is given; with null for none if ``outer``."""
+    match node.generator:
+        case Call("explode", (argument,)):
+            elements = function(argument, node.child.attributes)
+        case _:
+            raise NotInOracle("a generator")
+    nothing = (None,) if node.outer else ()
+    return _sum(
+        ((*row, one), count)
+        for row, count in evaluate(node.child, database).items()
+        for one in elements(row) or nothing
+    )
 
 
 def _outer_join(node: OuterJoin, database: Database) -> Bag:

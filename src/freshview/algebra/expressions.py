@@ -31,7 +31,7 @@ OPERATIONS = (
         "average",
         "abs",
     }
-    | {"nonnegative"}
+    | {"nonnegative", "array", "explode"}
 )
 
 

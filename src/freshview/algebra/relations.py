@@ -14,6 +14,7 @@ from enum import Enum
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.expressions import Column, Expression, references
 from freshview.algebra.schema import COUNT, Attribute
+from freshview.algebra.windows import Ordering, WindowOutput
 
 
 class State(Enum):
@@ -268,16 +269,22 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The child with window functions appended, all over one PARTITION BY and ORDER BY."""
+    """The child with window functions appended, all over one PARTITION BY and ORDER BY.
+
+    Rows that tie in the order are taken by ``ties``: SQL leaves open in which order they come, and a
+    view needs one certain answer. ``ties`` is empty where no function depends on it.
+    """
 
     child: Relation
-    outputs: tuple[Output, ...]
+    outputs: tuple[WindowOutput, ...]
     partition: tuple[Expression, ...]
-    order: tuple[Expression, ...]
+    order: tuple[Ordering, ...]
+    ties: tuple[Ordering, ...] = ()
 
     def __post_init__(self) -> None:
-        made = (output.expression for output in self.outputs)
-        _reads(self.child, *self.partition, *self.order, *made)
+        arguments = (a for output in self.outputs for a in output.call.arguments)
+        ordered = (key.expression for key in (*self.order, *self.ties))
+        _reads(self.child, *self.partition, *ordered, *arguments)
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -318,10 +325,10 @@ class Sort:
     """The child in an order; as a bag, the child itself."""
 
     child: Relation
-    order: tuple[Expression, ...]
+    order: tuple[Ordering, ...]
 
     def __post_init__(self) -> None:
-        _reads(self.child, *self.order)
+        _reads(self.child, *(key.expression for key in self.order))
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -330,11 +337,19 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """``count`` rows of the child after skipping ``offset``; ``count`` None means all the rest."""
+    """The first ``count`` rows of the child after skipping ``offset``; None means all the rest.
+
+    Which rows are first is said by ``order``. It goes on with every column of the query, because SQL
+    leaves open which of the rows that tie comes first, and a view needs one certain answer.
+    """
 
     child: Relation
     count: int | None
-    offset: int = 0
+    offset: int
+    order: tuple[Ordering, ...]
+
+    def __post_init__(self) -> None:
+        _reads(self.child, *(key.expression for key in self.order))
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:

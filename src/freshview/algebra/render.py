@@ -33,6 +33,7 @@ from freshview.algebra.relations import (
 )
 from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import children
+from freshview.algebra.windows import Frame, Ordering, WindowCall
 
 _STATE = {State.NOW: "", State.PRE: "ᵖʳᵉ", State.POST: "ᵖᵒˢᵗ"}
 _INFIX = COMPARISONS | {"+", "-", "*"}
@@ -82,17 +83,21 @@ def describe(relation: Relation) -> str:
             return f"⊎ of {len(operands)}"
         case Repeat(_, times):
             return f"repeat {expression_text(times)} times"
-        case Window(_, outputs, partition, order):
-            inside = [*map(_output, outputs)]
-            return f"window {', '.join(inside)} by ({_list(partition)}) order ({_list(order)})"
+        case Window(_, outputs, partition, order, ties):
+            inside = [f"{window_text(o.call)} → {o.attribute.name}" for o in outputs]
+            shown = f"window {', '.join(inside)} by ({_list(partition)}) order ({_orders(order)})"
+            return shown + f" then ({_orders(ties)})" * bool(ties)
         case Expand(_, projections, attributes):
             return f"expand {len(projections)} × ({names(attributes)})"
         case Generate(_, generator, outer, generated):
             return f"generate{' outer' * outer} {expression_text(generator)} → {names(generated)}"
         case Sort(_, order):
-            return f"sort {_list(order)}"
-        case Limit(_, count, offset):
-            return f"limit {'all' if count is None else count}" + f" offset {offset}" * bool(offset)
+            return f"sort {_orders(order)}"
+        case Limit(_, count, offset, order):
+            shown = f"limit {'all' if count is None else count}" + f" offset {offset}" * bool(
+                offset
+            )
+            return f"{shown} by {_orders(order)}"
 
 
 def expression_text(expression: Expression) -> str:
@@ -124,6 +129,33 @@ def aggregate_text(call: AggregateCall) -> str:
     inside = "*" if not call.arguments else _list(call.arguments)
     text = f"{call.function}({'distinct ' * call.distinct}{inside})"
     return text if call.filter is None else f"{text} where {expression_text(call.filter)}"
+
+
+def window_text(call: WindowCall) -> str:
+    return f"{call.function}({_list(call.arguments)}){_frame(call.frame)}"
+
+
+def _frame(frame: Frame) -> str:
+    """The frame where it is neither the whole partition nor all rows up to the current one."""
+    if frame.text:
+        return f" {frame.text}"
+    if frame.is_everything or (frame.start is None and frame.end == 0 and not frame.by_rows):
+        return ""
+    edges = (
+        ("start" if frame.start is None else frame.start),
+        ("end" if frame.end is None else frame.end),
+    )
+    return f" {'rows' if frame.by_rows else 'range'} {edges[0]}…{edges[1]}"
+
+
+def _orders(order: tuple[Ordering, ...]) -> str:
+    return ", ".join(map(_ordering, order))
+
+
+def _ordering(key: Ordering) -> str:
+    nulls = " nulls last" if key.nulls_last and not key.descending else ""
+    nulls = " nulls first" if key.descending and not key.nulls_last else nulls
+    return f"{expression_text(key.expression)}{' desc' * key.descending}{nulls}"
 
 
 def names(attributes: tuple[Attribute, ...]) -> str:

@@ -127,16 +127,17 @@ def _roots(node: Relation) -> tuple[Expression, ...]:
         case Repeat():
             return (node.times,)
         case Window():
-            return (*node.partition, *node.order, *(o.expression for o in node.outputs))
+            ordered = (key.expression for key in (*node.order, *node.ties))
+            return (*node.partition, *ordered, *(a for o in node.outputs for a in o.call.arguments))
         case Expand():
             return tuple(e for projection in node.projections for e in projection)
         case Generate():
             return (node.generator,)
-        case Sort():
-            return node.order
+        case Sort() | Limit():
+            return tuple(key.expression for key in node.order)
         case Values():
             return tuple(value for row in node.rows for value in row)
-        case Scan() | Changes() | Given() | Union() | Intersection() | Difference() | Limit():
+        case Scan() | Changes() | Given() | Union() | Intersection() | Difference():
             return ()
 
 

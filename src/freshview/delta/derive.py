@@ -31,14 +31,18 @@ from freshview.algebra.render import describe
 from freshview.delta.aggregate import aggregate_delta
 from freshview.delta.derivation import Derivation, Signed
 from freshview.delta.exactness import check_exact
+from freshview.delta.generate import expansion_delta, generation_delta
 from freshview.delta.join import flatten, join_delta
+from freshview.delta.limit import check_order as check_limit_order
+from freshview.delta.limit import limit_delta
 from freshview.delta.multiplicity import set_operation_delta
 from freshview.delta.outer_join import outer_join_delta
 from freshview.delta.projection import projection_delta, repetition_delta
 from freshview.delta.selection import selection_delta
 from freshview.delta.semijoin import mark_join_delta, semijoin_delta
 from freshview.delta.union import union_delta
-from freshview.reasons import NoRule, Reason
+from freshview.delta.window import check_order as check_window_order
+from freshview.delta.window import window_delta
 
 
 def derive(relation: Relation, derivation: Derivation) -> Signed | None:
@@ -86,27 +90,20 @@ def derive(relation: Relation, derivation: Derivation) -> Signed | None:
             return union_delta(relation, tuple(map(below, operands)))
         case Sort(child, _):
             return below(child)
-        case Window() | Expand() | Generate() | Limit() | Changes() | Given():
-            raise NoRule(_reason(relation))
+        case Window(child):
+            check_window_order(relation)
+            delta = below(child)
+            return None if delta is None else window_delta(relation, delta, derivation)
+        case Limit(child):
+            check_limit_order(relation)
+            return None if below(child) is None else limit_delta(relation, derivation)
+        case Expand(child):
+            delta = below(child)
+            return None if delta is None else expansion_delta(relation, delta)
+        case Generate(child):
+            delta = below(child)
+            return None if delta is None else generation_delta(relation, delta)
+        case Changes() | Given():
+            raise AssertionError(f"{describe(relation)} is no part of a view")
         case _:
             assert_never(relation)
-
-
-def _reason(node: Relation) -> Reason:
-    code, name = _WITHOUT_RULE[type(node)]
-    return Reason(
-        code,
-        describe(node),
-        f"{name} has no delta rule yet",
-        "materialise the part below it as a view of its own, or accept the full recompute",
-    )
-
-
-_WITHOUT_RULE: dict[type, tuple[str, str]] = {
-    Window: ("NO_RULE_WINDOW", "a window function"),
-    Expand: ("NO_RULE_GROUPING_SETS", "GROUPING SETS, ROLLUP or CUBE"),
-    Generate: ("NO_RULE_GENERATE", "a generator (EXPLODE, LATERAL VIEW)"),
-    Limit: ("NO_RULE_LIMIT", "LIMIT or OFFSET"),
-    Changes: ("NO_RULE_CHANGES", "a delta inside a view"),
-    Given: ("NO_RULE_CHANGES", "a temporary inside a view"),
-}

@@ -42,6 +42,8 @@ VALUES = {
     "Coalesce": "coalesce",
     "If": "if",
     "Cast": "cast",
+    "CreateArray": "array",
+    "Explode": "explode",
 }
 NUMERIC_ONLY = frozenset({"+", "-", "*"})
 WITHOUT_VALUE = frozenset({"WindowSpecDefinition", "SpecifiedWindowFrame"})
@@ -130,8 +132,9 @@ class ExpressionImport:
             return Opaque(f"{CLOCK_CAST}({source.sql()})", arguments, returned, True, source)
         if kind in VALUES and self._is_understood(VALUES[kind], returned, source):
             return Call(VALUES[kind], arguments, returned, source)
-        text = self._text(kind, source, len(children))
-        return Opaque(text, arguments, returned, _is_deterministic(kind, source, children), source)
+        text = self.text(kind, source, len(children))
+        steady = is_steady(kind, source, children)
+        return Opaque(text, arguments, returned, steady, source)
 
     def _column(self, source: JavaObject, scope: Scope) -> Column:
         attribute = scope.attributes.get(source.exprId().id())
@@ -154,7 +157,7 @@ class ExpressionImport:
         )
         return bool(numeric) and source.evalMode().toString() != "TRY"
 
-    def _text(self, kind: str, source: JavaObject, arity: int) -> str:
+    def text(self, kind: str, source: JavaObject, arity: int) -> str:
         """What identifies an expression beside its arguments: its class and its other parts.
 
         ``sql()`` would not do, because it leaves out options, schemas and modes of evaluation.
@@ -218,7 +221,7 @@ def _draws_a_start(source: JavaObject, children: list[JavaObject]) -> bool:
     return str(mode).upper() != "ECB" and not start
 
 
-def _is_deterministic(kind: str, source: JavaObject, children: list[JavaObject]) -> bool:
+def is_steady(kind: str, source: JavaObject, children: list[JavaObject]) -> bool:
     """Whether this expression itself is deterministic; its arguments answer for themselves."""
     if kind == "StaticInvoke" and _draws_a_start(source, children):
         return False

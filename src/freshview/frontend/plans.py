@@ -23,7 +23,6 @@ from freshview.algebra.relations import (
     Generate,
     Intersection,
     Join,
-    Limit,
     MarkJoin,
     OuterJoin,
     Output,
@@ -38,6 +37,7 @@ from freshview.algebra.relations import (
     keep,
 )
 from freshview.algebra.schema import Attribute, Numbering
+from freshview.algebra.windows import Ordering, WindowOutput, total_order
 from freshview.errors import UnsupportedOperator
 from freshview.frontend.aggregation import Aggregation, named_output, projected, results
 from freshview.frontend.expressions import ExpressionImport, Scope, type_name
@@ -45,6 +45,7 @@ from freshview.frontend.leaves import local_rows, refused, stand_in_scan
 from freshview.frontend.rules import desugared
 from freshview.frontend.scala import JavaObject, Scala, items
 from freshview.frontend.single_join import single_join
+from freshview.frontend.windows import limited, orderings, window_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,14 +238,19 @@ class PlanImport:
         child = self.node(plan.child())
         scope = child.scope
         partition = self._all(plan.partitionSpec(), scope)
-        order = self._all(plan.orderSpec(), scope)
+        order = orderings(self._expressions, plan.orderSpec(), scope)
         outputs, columns = [], []
         for source in items(plan.windowExpressions()):
-            expression = self._expressions.expression(source, scope)
-            made = self._numbering.attribute(str(source.name()), expression.type)
-            outputs.append(Output(made, expression))
+            call = window_call(self._expressions, source.child(), scope)
+            made = self._numbering.attribute(str(source.name()), call.type)
+            outputs.append(WindowOutput(made, call))
             columns.append((source.exprId().id(), made))
-        relation = Window(scope.over(child.relation), tuple(outputs), partition, order)
+        ties: tuple[Ordering, ...] = ()
+        if any(output.call.needs_total_order for output in outputs):
+            by = tuple(map(Ordering, partition))
+            whole = total_order((*by, *order), (attribute for _, attribute in child.output))
+            ties = whole[len(by) + len(order) :]
+        relation = Window(scope.over(child.relation), tuple(outputs), partition, order, ties)
         return Imported(relation, (*child.output, *columns))
 
     def _expand(self, plan: JavaObject) -> Imported:
@@ -281,22 +287,22 @@ class PlanImport:
         if not getattr(plan, "global")():
             return child
         scope = child.scope
-        order = self._all(plan.order(), scope)
+        order = orderings(self._expressions, plan.order(), scope)
         return Imported(Sort(scope.over(child.relation), order), child.output)
 
     def _limit(self, plan: JavaObject) -> Imported:
         count = plan.limitExpr().eval(None)
         below = plan.child()
         child = self.node(below.child() if below.nodeName() == "LocalLimit" else below)
-        relation = child.relation
-        if isinstance(relation, Limit) and relation.count is None:
-            return Imported(Limit(relation.child, count, relation.offset), child.output)
-        return Imported(Limit(relation, count), child.output)
+        return self._limited(child, count, 0)
 
     def _offset(self, plan: JavaObject) -> Imported:
         child = self.node(plan.child())
-        offset = plan.offsetExpr().eval(None)
-        return Imported(Limit(child.relation, None, offset), child.output)
+        return self._limited(child, None, plan.offsetExpr().eval(None))
+
+    def _limited(self, child: Imported, count: int | None, offset: int) -> Imported:
+        columns = tuple(dict.fromkeys(attribute for _, attribute in child.output))
+        return Imported(limited(child.relation, columns, count, offset), child.output)
 
     def _one_row(self, _: JavaObject) -> Imported:
         return Imported(Values((), ((),)), ())

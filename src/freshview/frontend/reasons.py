@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from freshview.algebra.expressions import Opaque, is_deterministic
-from freshview.algebra.relations import Aggregate, Relation
-from freshview.algebra.render import aggregate_text, expression_text
+from freshview.algebra.relations import Aggregate, Relation, Window
+from freshview.algebra.render import aggregate_text, expression_text, window_text
 from freshview.algebra.traverse import expressions, walk
 from freshview.frontend.expressions import CLOCK_CAST
 from freshview.reasons import Reason
@@ -37,6 +37,12 @@ def refusals(relation: Relation) -> tuple[Reason, ...]:
             found += [
                 _not_deterministic(aggregate_text(output.call))
                 for output in node.aggregates
+                if not output.call.deterministic
+            ]
+        if isinstance(node, Window):
+            found += [
+                _not_deterministic(window_text(output.call))
+                for output in node.outputs
                 if not output.call.deterministic
             ]
     return tuple(dict.fromkeys(reason for reason in found if reason is not None))

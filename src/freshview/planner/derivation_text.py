@@ -12,19 +12,24 @@ from collections.abc import Iterator, Mapping
 from freshview.algebra.relations import (
     Aggregate,
     Difference,
+    Expand,
+    Generate,
     Intersection,
     Join,
+    Limit,
     MarkJoin,
     OuterJoin,
     Project,
     Relation,
+    Repeat,
     Scan,
     Select,
     Semijoin,
     Sort,
     Union,
+    Window,
 )
-from freshview.algebra.render import describe, names
+from freshview.algebra.render import describe, expression_text, names
 from freshview.algebra.traverse import children, numbering, tables
 from freshview.delta.aggregate import additive_states
 from freshview.planner.roles import Role, roles
@@ -40,7 +45,11 @@ def derivation_text(strategy: Strategy, source: str) -> Iterator[str]:
     top = writer.name(strategy.relation)
     yield f"Δ{source}, ∇{source} given"
     yield from writer.lines
-    if strategy.layout is not None or (strategy.row_layout is not None and not writer.has_ended):
+    if (
+        strategy.layout is not None
+        or strategy.top is not None
+        or (strategy.row_layout is not None and not writer.has_ended)
+    ):
         yield f"{strategy.view} = {strategy.view} ⊔ □{top}"
     else:
         yield f"{strategy.view} = ({strategy.view} ∸ ∇{top}) ⊎ Δ{top}"
@@ -103,8 +112,18 @@ class _Writer:
         changed = [self._source in tables(part) for part in parts]
         letters = [self._letter(part) + n for part, n in zip(parts, below, strict=True)]
         match node:
-            case Select() | Project():
+            case Select() | Project() | Expand() | Generate() | Repeat():
                 return _applied(node, letters)
+            case Limit() if role.technique is Technique.GROUP_RECOMPUTE:
+                return f"δ{below[0]} in the order of the stored rows"
+            case Limit():
+                return (
+                    f"{_applied(node, [below[0] + 'ᵖᵒˢᵗ'])} ∸ {_applied(node, [below[0] + 'ᵖʳᵉ'])}"
+                )
+            case Window():
+                by = ", ".join(map(expression_text, node.partition)) or "∅"
+                both = [f"{below[0]}{state} ⋉_{{{by}}} δ{below[0]}" for state in ("ᵖᵒˢᵗ", "ᵖʳᵉ")]
+                return " ∸ ".join(_applied(node, [one]) for one in both)
             case Aggregate() if role.technique is Technique.DELTA:
                 key = names(node.group) or "∅"
                 one, inner = describe(node), below[0]

@@ -57,7 +57,6 @@ Cell = Rule | Hole
 _SPJU_ONLY = Hole("counting is for σ, Π, ×, ⋈ and ⊎, with at most one aggregate on top")
 _NO_ROW = Hole("[GM06] Tables 4 and 5 have no row for it: Δ and ∇ go on from there")
 _NO_GROUPS = Hole("there are no groups to recompute; below an aggregate its delta names them")
-_NOT_YET = Hole("it has no rule yet: the view is recomputed")
 
 _COUNTED = "[B07] 3.1, 3.6 telescoped"
 _OUTER = Rule(
@@ -183,9 +182,37 @@ TABLE: dict[str, dict[Technique, Cell]] = {
         Technique.CHANGE_TABLE: Hole("its value does not follow from its old one and a delta"),
         Technique.GROUP_RECOMPUTE: Rule("π_{G,F}(Eᵖᵒˢᵗ ⋉ π_G(δE))", "[B07] 4.4"),
     },
-    **{
-        name: dict.fromkeys(TECHNIQUES, _NOT_YET)
-        for name in ("window", "grouping sets", "generate", "limit")
+    "window": {
+        Technique.COUNTING: _SPJU_ONLY,
+        Technique.DELTA: Rule(
+            "δ(ω_{P,o,F}(E)) = ω_{P,o,F}(Eᵖᵒˢᵗ ⋉ π_P(δE)) ∸ ω_{P,o,F}(Eᵖʳᵉ ⋉ π_P(δE))",
+            "as [B07] Table 4.3, with partitions for groups",
+        ),
+        Technique.CHANGE_TABLE: _NO_ROW,
+        Technique.GROUP_RECOMPUTE: _NO_GROUPS,
+    },
+    "grouping sets": {
+        Technique.COUNTING: _SPJU_ONLY,
+        Technique.DELTA: Rule("δ(ε(E)) = ε(δE)", "linear: each row for itself"),
+        Technique.CHANGE_TABLE: _NO_ROW,
+        Technique.GROUP_RECOMPUTE: _NO_GROUPS,
+    },
+    "generate": {
+        Technique.COUNTING: _SPJU_ONLY,
+        Technique.DELTA: Rule("δ(μ_g(E)) = μ_g(δE)", "linear: each row for itself"),
+        Technique.CHANGE_TABLE: _NO_ROW,
+        Technique.GROUP_RECOMPUTE: _NO_GROUPS,
+    },
+    "limit": {
+        Technique.COUNTING: _SPJU_ONLY,
+        Technique.DELTA: Rule(
+            "δ(λ_{k,o}(E)) = λ_{k,o}(Eᵖᵒˢᵗ) ∸ λ_{k,o}(Eᵖʳᵉ)", "the definition; o is total"
+        ),
+        Technique.CHANGE_TABLE: _NO_ROW,
+        Technique.GROUP_RECOMPUTE: Rule(
+            "λ_{k,o}(Vₕ ⊎ δE), Vₕ the first k rows and some to spare; λ(Eᵖᵒˢᵗ) when they run out",
+            "top-k with a buffer, on top of a view",
+        ),
     },
 }
 """Each operator with what each technique does about it."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from pyspark.sql import DataFrame
 
+from freshview.algebra.expressions import references
 from freshview.algebra.relations import (
     Aggregate,
     Changes,
@@ -39,6 +40,7 @@ from freshview.algebra.relations import (
     Window,
 )
 from freshview.algebra.schema import Attribute
+from freshview.algebra.windows import Ordering
 from freshview.frontend.scala import (
     CATALYST,
     JavaObject,
@@ -358,23 +360,42 @@ class PlanLowering:
     def _window(self, window: Window) -> Built:
         child = self.relation(window.child)
         columns, made = dict(child.columns), []
+        scala = self._scala
+        partition = [self._expressions.expression(e, child.columns) for e in window.partition]
+        order = self._expressions.order(window.order, child.columns)
         for output in window.outputs:
-            value = self._expressions.expression(output.expression, child.columns)
+            value = self._expressions.window(output.call, partition, order, child.columns)
             alias = self._expressions.alias(value, f"c{output.attribute.id}")
             made.append(alias)
             columns[output.attribute.id] = alias.toAttribute()
-        scala = self._scala
-        partition = [self._expressions.expression(e, child.columns) for e in window.partition]
-        order = [self._expressions.expression(e, child.columns) for e in window.order]
         node = scala.node(
             "Window",
             scala.seq(made),
             scala.seq(partition),
             scala.seq(order),
-            child.plan,
+            self._in_total_order(window, child),
             scala.none,
         )
         return Built(node, columns)
+
+    def _in_total_order(self, window: Window, child: Built) -> JavaObject:
+        """The child sorted so that rows which tie in the window's order come in one certain order.
+
+        Spark sorts the rows of a window by its partition and order; rows that are sorted by more
+        than that are left as they are.
+        """
+        if not window.ties:
+            return child.plan
+        scala, columns = self._scala, child.columns
+        by = tuple(Ordering(e) for e in window.partition if references(e))
+        keys = [self._expressions.expression(key.expression, columns) for key in by]
+        spread = scala.node(
+            "RepartitionByExpression", scala.seq(keys), child.plan, scala.none, scala.none
+        )
+        if not keys:
+            spread = scala.node("Repartition", 1, True, child.plan)
+        order = self._expressions.order((*by, *window.order, *window.ties), columns)
+        return scala.node("Sort", scala.seq(order), False, spread, scala.none)
 
     def _expand(self, expand: Expand) -> Built:
         child = self.relation(expand.child)
@@ -406,7 +427,7 @@ class PlanLowering:
 
     def _sort(self, sort: Sort) -> Built:
         child = self.relation(sort.child)
-        order = [self._expressions.expression(e, child.columns) for e in sort.order]
+        order = self._expressions.order(sort.order, child.columns)
         scala = self._scala
         node = scala.node("Sort", scala.seq(order), True, child.plan, scala.none)
         return Built(node, child.columns)
@@ -415,7 +436,8 @@ class PlanLowering:
         child = self.relation(limit.child)
         scala = self._scala
         kind = self._expressions.type("int")
-        plan = child.plan
+        order = self._expressions.order(limit.order, child.columns)
+        plan = scala.node("Sort", scala.seq(order), True, child.plan, scala.none)
         if limit.offset:
             plan = scala.node("Offset", scala.expression("Literal", limit.offset, kind), plan)
         if limit.count is not None:

@@ -8,13 +8,14 @@ expression made by our own rules has no template and is built here under the ses
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.expressions import Call, Column, Expression, Literal, Opaque, walk
 from freshview.algebra.schema import decimal_type
+from freshview.algebra.windows import Frame, Ordering, WindowCall
 from freshview.frontend.expressions import special_word
 from freshview.frontend.scala import CATALYST, JavaObject, scala_of
 
@@ -178,6 +179,10 @@ class ExpressionLowering:
                 return new("If", *arguments)
             case "cast":
                 return self._cast(arguments[0], call.type)
+            case "array":
+                return new("CreateArray", self._scala.seq(arguments), False)
+            case "explode":
+                return new("Explode", arguments[0])
             case "in":
                 return new("In", arguments[0], self._scala.seq(arguments[1:]))
             case "abs":
@@ -241,6 +246,57 @@ class ExpressionLowering:
         made = self._aggregate_function(call.function, arguments)
         whole = made.toAggregateExpression(call.distinct, self._scala.some(only))
         return self.cast_to(whole, call.type)
+
+    def order(self, keys: Iterable[Ordering], columns: References) -> list[JavaObject]:
+        """The keys of an ORDER BY."""
+        kinds, nothing = CATALYST + "expressions.", self._scala.seq([])
+        return [
+            self._scala.expression(
+                "SortOrder",
+                self.expression(key.expression, columns),
+                self._scala.singleton(kinds + ("Descending" if key.descending else "Ascending")),
+                self._scala.singleton(kinds + ("NullsLast" if key.nulls_last else "NullsFirst")),
+                nothing,
+            )
+            for key in keys
+        ]
+
+    def window(
+        self,
+        call: WindowCall,
+        partition: list[JavaObject],
+        order: list[JavaObject],
+        columns: References,
+    ) -> JavaObject:
+        """A window function over its partition, order and frame."""
+        arguments = [self.expression(a, columns) for a in call.arguments]
+        function: JavaObject = call.template
+        if function is None:
+            made = self._aggregate_function(call.function, arguments)
+            function = made.toAggregateExpression(False, self._scala.none)
+        elif function.nodeName() == "AggregateExpression":
+            called = self._rebound(function.aggregateFunction(), arguments)
+            function = called.toAggregateExpression(False, self._scala.none)
+        else:
+            function = self._rebound(function, arguments)
+        scala = self._scala
+        over = scala.expression(
+            "WindowSpecDefinition", scala.seq(partition), scala.seq(order), self._frame(call.frame)
+        )
+        return scala.expression("WindowExpression", function, over)
+
+    def _frame(self, frame: Frame) -> JavaObject:
+        """The frame as it was written, or ROWS from the first row to the current or the last one."""
+        if frame.template is not None:
+            return frame.template
+        assert frame.by_rows
+        assert frame.start is None
+        ends = {0: "CurrentRow", None: "UnboundedFollowing"}
+        kinds = [
+            CATALYST + "expressions." + k
+            for k in ("RowFrame", "UnboundedPreceding", ends[frame.end])
+        ]
+        return self._scala.expression("SpecifiedWindowFrame", *map(self._scala.singleton, kinds))
 
     def _aggregate_function(self, function: str, arguments: list[JavaObject]) -> JavaObject:
         package = "aggregate."

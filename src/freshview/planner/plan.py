@@ -129,7 +129,7 @@ def refresh_plan(
     ]
     touched = sum(s.changed for s in sources.values())
     small = view_rows <= limits.whole_view_rows and change.direct is not None
-    whole = small or _has_one_row(strategy)
+    whole = small or strategy.is_read_whole
     steps = change.direct if whole and change.direct is not None else change.stepwise
     reading = ReadStored(
         steps.stored,
@@ -169,10 +169,6 @@ def _evaluations(
         else:
             expected.of_step(step.relation, step.leaf)
             yield EvaluateStep(step.relation, step.leaf)
-
-
-def _has_one_row(strategy: Strategy) -> bool:
-    return strategy.aggregate is not None and not strategy.aggregate.group
 
 
 @dataclass(frozen=True, slots=True)

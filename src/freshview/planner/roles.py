@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from freshview.algebra.relations import (
     Aggregate,
     Join,
+    Limit,
     OuterJoin,
     Project,
     Relation,
@@ -83,6 +84,10 @@ def _plain(node: Relation, depth: int, technique: Technique | None = None) -> It
 
 def _grouped(strategy: Strategy, node: Relation, depth: int) -> Iterator[Role]:
     """The aggregate on top of a view, what is computed from it, and what is below."""
+    if isinstance(node, Limit):
+        yield Role(depth, node, strategy.technique)
+        yield from _plain(node.child, depth + 1)
+        return
     if not isinstance(node, Aggregate):
         yield Role(depth, node, strategy.technique)
         yield from _grouped(strategy, children(node)[0], depth + 1)

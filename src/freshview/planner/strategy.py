@@ -34,6 +34,7 @@ from freshview.counting.refresh import touched_extent
 from freshview.delta.derivation import Derivation, Kind, Signed, Temporary
 from freshview.delta.derive import derive
 from freshview.group_recompute.recompute import recomputed_groups, touched_groups
+from freshview.group_recompute.top_rows import TopLayout, refreshed_top
 from freshview.reasons import Reason
 from freshview.rewrite.merge_projections import merge_projections
 
@@ -109,6 +110,8 @@ class Strategy:
     """How the view's aggregate is summed from change tables of an aggregate below it."""
     singular: Reason | None = None
     """Why no change table from below the view's aggregate passes it, if there are any."""
+    top: TopLayout | None = None
+    """How the first rows of a view with LIMIT are stored."""
 
     @property
     def visible(self) -> tuple[Attribute, ...]:
@@ -129,6 +132,8 @@ class Strategy:
         """What the stored columns mean: another name means that other values are kept in them."""
         if self.is_counted:
             return "extent"
+        if self.top is not None:
+            return "top rows"
         if self.row_layout is not None:
             return "padded parts" if self.row_layout.padded else "parts"
         if self.layout is None:
@@ -136,9 +141,14 @@ class Strategy:
         return "composed groups" if self.composition is not None else "groups"
 
     @property
-    def is_of_parts(self) -> bool:
-        """Whether a stored row is made of parts, some with copies."""
-        return self.row_layout is not None
+    def has_copies(self) -> bool:
+        """Whether a stored row has a count, but another key than the row that it shows."""
+        return self.row_layout is not None or self.top is not None
+
+    @property
+    def is_read_whole(self) -> bool:
+        """Whether a refresh reads all stored rows, which are few."""
+        return self.top is not None or (self.aggregate is not None and not self.aggregate.group)
 
     def maintenance(self, changed: Mapping[str, Kind]) -> Maintenance | None:
         """The expressions for these changed sources; None if the view cannot change with them."""
@@ -150,6 +160,8 @@ class Strategy:
         if change is None:
             return None
         change = merge_projections(change)
+        if self.top is not None:
+            return self._top_rows(self.top, change, derivation)
         below = tuple(derivation.temporaries)
         direct = None
         late = self._has_late_update(changed)
@@ -203,10 +215,19 @@ class Strategy:
         after = Refreshed(layout.changed(stored, rows, new), stored, tuple(derivation.temporaries))
         return Maintenance(None, after, tuple(keys))
 
+    def _top_rows(self, layout: TopLayout, change: Relation, derivation: Derivation) -> Maintenance:
+        """The stored rows with the delta in their order; all of them are read."""
+        assert self.maintained is not None
+        leaf = derivation.temporary(change, "δ")
+        post = derivation.post(self.maintained)
+        relation, stored = refreshed_top(layout, post, leaf, self.view, derivation)
+        after = Refreshed(relation, stored, tuple(derivation.temporaries))
+        return Maintenance(after, after, (_stored_keys(leaf, layout.stored, layout.columns),))
+
     def _change(self, derivation: Derivation) -> Relation | None:
         """The count table, the change table or the touched groups."""
         assert self.maintained is not None
-        if self.is_counted:
+        if self.is_counted or self.top is not None:
             return count_table(self.maintained, derivation)
         assert self.aggregate is not None
         assert self.layout is not None

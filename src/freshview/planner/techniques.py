@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from freshview.algebra.expressions import Column, substitute
-from freshview.algebra.relations import Aggregate, Output, Project, Relation, Sort, keep
+from freshview.algebra.relations import Aggregate, Limit, Output, Project, Relation, Sort, keep
 from freshview.algebra.render import describe
 from freshview.algebra.schema import Attribute, Numbering
 from freshview.algebra.traverse import numbering, tables
@@ -21,7 +21,9 @@ from freshview.delta.derivation import Derivation
 from freshview.delta.derive import derive
 from freshview.delta.exactness import check_exact
 from freshview.delta.group_states import stored_states
+from freshview.delta.limit import check_order
 from freshview.group_recompute.recompute import stored_rows
+from freshview.group_recompute.top_rows import top_layout
 from freshview.planner.kept_columns import check_counted, check_hidden, check_key
 from freshview.planner.strategy import Strategy, Technique
 from freshview.reasons import NoRule, Reason
@@ -53,6 +55,9 @@ def strategy(view: str, definition: Relation, wanted: Technique | None = None) -
 
 
 def _chosen(view: str, relation: Relation) -> Strategy:
+    limited = _limited(relation)
+    if limited is not None:
+        return _by_top_rows(view, relation, *limited)
     peeled = _peel(relation)
     if peeled is None:
         if is_structured(relation):
@@ -94,6 +99,9 @@ def _asked_for(view: str, relation: Relation, wanted: Technique) -> Strategy:
                 raise NoRule(_not_for(wanted, relation, why))
             return made
         case Technique.GROUP_RECOMPUTE:
+            limited = _limited(relation)
+            if limited is not None:
+                return _by_top_rows(view, relation, *limited)
             if peeled is None or not peeled[0].group:
                 raise NoRule(_not_for(wanted, relation, "there are no groups on top of the view"))
             return _by_group_recompute(view, relation, *peeled)
@@ -193,6 +201,28 @@ def _by_group_recompute(
     return _by_groups(view, Technique.GROUP_RECOMPUTE, relation, aggregate, layout, rows)
 
 
+def _by_top_rows(
+    view: str, relation: Relation, limit: Limit, visible: tuple[Output, ...]
+) -> Strategy:
+    check_order(limit)
+    new = numbering(relation)
+    layout = top_layout(limit, visible, new)
+    maintained = _maintained(normal(limit.child))
+    check_counted(layout.stored)
+    check_key(layout.stored)
+    check_hidden(layout.attributes, relation.attributes)
+    return Strategy(
+        view,
+        Technique.GROUP_RECOMPUTE,
+        relation,
+        layout.attributes,
+        layout.stored,
+        layout.rows(limit.child, new),
+        maintained=maintained,
+        top=layout,
+    )
+
+
 def _by_groups(
     view: str,
     technique: Technique,
@@ -233,6 +263,24 @@ def _peel(relation: Relation) -> tuple[Aggregate, tuple[Output, ...]] | None:
             return relation, tuple(keep(attribute) for attribute in relation.attributes)
         case Project(child, outputs):
             inner = _peel(child)
+            if inner is None:
+                return None
+            values = {output.attribute: output.expression for output in inner[1]}
+            above = tuple(Output(o.attribute, substitute(o.expression, values)) for o in outputs)
+            return inner[0], above
+        case _:
+            return None
+
+
+def _limited(relation: Relation) -> tuple[Limit, tuple[Output, ...]] | None:
+    """The limit on top of a view and the outputs computed from its rows, or None."""
+    match relation:
+        case Sort(child, _):
+            return _limited(child)
+        case Limit(count=count) if count is not None:
+            return relation, tuple(keep(attribute) for attribute in relation.attributes)
+        case Project(child, outputs):
+            inner = _limited(child)
             if inner is None:
                 return None
             values = {output.attribute: output.expression for output in inner[1]}

@@ -90,16 +90,17 @@ def _prune_unary(
             read = references(times)
         case Generate(_, generator):
             read = references(generator)
-        case Sort(_, order):
-            read = _reads(order)
-        case Limit():
-            read = frozenset()
-        case Window(_, outputs, partition, order):
+        case Sort(_, order) | Limit(_, _, _, order):
+            read = _reads(key.expression for key in order)
+        case Window(_, outputs, partition, order, ties):
             kept = tuple(o for o in outputs if o.attribute in needed)
             if not kept:
                 return _prune(node.child, needed)
-            read = _reads([*partition, *order, *(o.expression for o in kept)])
-            node = _replaced(node, outputs=kept)
+            if not any(o.call.needs_total_order for o in kept):
+                ties = ()
+            ordered = (key.expression for key in (*order, *ties))
+            read = _reads([*partition, *ordered, *(a for o in kept for a in o.call.arguments)])
+            node = _replaced(node, outputs=kept, ties=ties)
     return _replaced(node, child=_prune(node.child, (needed & known) | read))
 
 

@@ -7,6 +7,8 @@
     σ_p(L ⋉ R), σ_p(L ▷ R)  push what reads L
     σ_p(E₁ ⊎ E₂)       = σ_p(E₁) ⊎ σ_p(E₂)          and so for ∩ and −
     σ_p(π_{G,F}(E))    = σ_{p_rest}(π_{G,F}(σ_{p_G}(E)))  G not empty
+    σ_p(ω_{P,o,F}(E))  = σ_{p_rest}(ω_{P,o,F}(σ_{p_P}(E)))  whole partitions go or stay
+    σ_p(μ_g(E))        = σ_{p_rest}(μ_g(σ_{p_E}(E)))
 
 A predicate that is not deterministic stays where it is.
 """
@@ -28,6 +30,7 @@ from freshview.algebra.expressions import (
 from freshview.algebra.relations import (
     Aggregate,
     Difference,
+    Generate,
     Intersection,
     Join,
     OuterJoin,
@@ -37,6 +40,7 @@ from freshview.algebra.relations import (
     Semijoin,
     Sort,
     Union,
+    Window,
 )
 from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import transform_up
@@ -97,6 +101,14 @@ def _push_into(child: Relation, parts: tuple[Expression, ...], original: Relatio
             inside, rest = _split(parts, group)
             if inside:
                 return _wrap(replace(child, child=_selected(below, inside)), rest)
+        case Window(below, _, partition):
+            inside, rest = _split(parts, [e.attribute for e in partition if isinstance(e, Column)])
+            if inside:
+                return _wrap(replace(child, child=_selected(below, inside)), rest)
+        case Generate(below):
+            inside, rest = _split(parts, below.attributes)
+            if inside:
+                return _wrap(replace(child, child=_selected(below, inside)), rest)
         case Sort(below, _):
             return replace(child, child=_selected(below, parts))
         case _:
@@ -127,7 +139,7 @@ def _wrap(child: Relation, parts: tuple[Expression, ...]) -> Relation:
 
 
 def _split(
-    parts: Iterable[Expression], attributes: tuple[Attribute, ...]
+    parts: Iterable[Expression], attributes: Iterable[Attribute]
 ) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
     """The parts that read only these attributes and are deterministic, and the others."""
     known = frozenset(attributes)

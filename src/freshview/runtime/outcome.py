@@ -39,10 +39,10 @@ def outcome(strategy: Strategy, touched: Rows) -> Outcome:
     if isinstance(touched, pa.Table):
         if strategy.is_counted:
             return _counted(touched, stored, key, visible)
-        return _grouped(touched, stored, key, visible, strategy.is_of_parts)
+        return _grouped(touched, stored, key, visible, strategy.has_copies)
     if strategy.is_counted:
         return _counted_by_spark(touched, stored, key, visible)
-    return _grouped_by_spark(touched, stored, key, visible, strategy.is_of_parts)
+    return _grouped_by_spark(touched, stored, key, visible, strategy.has_copies)
 
 
 def _counted(touched: pa.Table, stored: list[str], key: list[str], visible: list[str]) -> Outcome:
@@ -96,4 +96,5 @@ def _grouped_by_spark(
     renamed = [F.col(old_name(i)).alias(column) for i, column in enumerate(visible)]
     old = touched.where(was).select(*renamed, less.alias(COUNT))
     deletes = picked(touched.where(was & ~keep), key)
-    return Outcome(picked(touched.where(keep), stored), deletes, new.unionAll(old))
+    delta = new.unionAll(old).where(F.col(COUNT) != 0)
+    return Outcome(picked(touched.where(keep), stored), deletes, delta)

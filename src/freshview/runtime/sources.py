@@ -106,9 +106,11 @@ def _signed(rows: Rows, columns: Sequence[str]) -> Rows:
     """A stored row with count 5 inserted is five rows inserted."""
     if isinstance(rows, pa.Table):
         signed = pc.multiply_checked(rows[EXTENT_COUNT_NAME], rows[COUNT])
-        return rows.select(list(columns)).append_column(COUNT, signed)
+        shown = rows.select(list(columns)).append_column(COUNT, signed)
+        return shown.filter(pc.not_equal(signed, 0))
     signed_count = (F.col(EXTENT_COUNT_NAME) * F.col(COUNT)).alias(COUNT)
-    return rows.select(*[F.col(quoted(c)) for c in columns], signed_count)
+    shown = rows.where(F.col(EXTENT_COUNT_NAME) > 0)
+    return shown.select(*[F.col(quoted(c)) for c in columns], signed_count)
 
 
 def _copies(rows: Rows, columns: Sequence[str]) -> Rows:
@@ -121,4 +123,5 @@ def _copies(rows: Rows, columns: Sequence[str]) -> Rows:
         return plain.take(pa.array(np.repeat(np.arange(len(counts)), counts)))
     copies = F.explode(F.sequence(F.lit(1).cast("bigint"), F.col(EXTENT_COUNT_NAME)))
     kept = [F.col(quoted(c)) for c in columns]
-    return rows.select(*kept, copies.alias("__copy")).select(*kept)
+    shown = rows.where(F.col(EXTENT_COUNT_NAME) > 0)
+    return shown.select(*kept, copies.alias("__copy")).select(*kept)

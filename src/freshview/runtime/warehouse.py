@@ -395,7 +395,7 @@ class Warehouse:
             *new_place(name),
             strategy.sources,
             tuple(a.name for a in strategy.visible),
-            strategy.is_counted or strategy.is_of_parts,
+            strategy.is_counted or strategy.has_copies,
             strategy.technique.value,
             chosen,
             sql,
