@@ -140,6 +140,7 @@ QUERIES = {
         "select o.o_id a, l.o_id b from orders o full join lines l on o.o_id = l.o_id and "
         "o.o_id > 1"
     ),
+    "range": "select o_id, r.id from orders join range(4, -1, -2) r on o_id = r.id",
     "cross_join": "select o.o_id a, l.o_id b from orders o cross join lines l",
     "semi_join": "select o.o_id a from orders o left semi join lines l on o.o_id = l.o_id",
     "anti_join": "select o.o_id a from orders o left anti join lines l on o.o_id = l.o_id",

@@ -116,11 +116,37 @@ _BY_DELTA_ONLY = (
     "SELECT r.k, s.h FROM r JOIN s ON r.k = s.k EXCEPT ALL SELECT k, h FROM s",
 )
 
+_WINDOWS_AND_LIMITS = {
+    "SELECT g, v, rank() OVER (PARTITION BY g ORDER BY v DESC) AS r FROM r": (DELTA,),
+    (
+        "SELECT q.g, q.x, s.w FROM (SELECT g, k, sum(v) OVER (PARTITION BY k ORDER BY day) AS x FROM r) q"
+        " JOIN s ON q.k = s.k"
+    ): (DELTA,),
+    "SELECT h, count(*) OVER () AS n, max(w) OVER (PARTITION BY h) AS m FROM s": (DELTA,),
+    "SELECT g, k, sum(v) AS x, count(*) AS n FROM r GROUP BY ROLLUP (g, k)": (DELTA, CHANGE, GROUPS),
+    "SELECT h, k, grouping_id() AS i, max(w) AS m FROM s GROUP BY CUBE (h, k)": (DELTA,),
+    (
+        "SELECT t.name, count(DISTINCT s.k) AS n FROM s JOIN t ON s.h = t.h"
+        " GROUP BY GROUPING SETS ((t.name), ())"
+    ): (DELTA,),
+    "SELECT id, x FROM r LATERAL VIEW OUTER explode(array_except(array(k, id, 3), array(3))) q AS x": (
+        DELTA,
+    ),
+    "SELECT h, posexplode(split(name, '')) AS (place, letter) FROM t": (DELTA,),
+    (
+        "SELECT x, count(*) AS n FROM (SELECT explode(array(k, h)) AS x FROM s WHERE w > 0) GROUP BY x"
+    ): (DELTA,),
+    "SELECT id, v FROM r ORDER BY v DESC NULLS LAST, id LIMIT 3": (DELTA, GROUPS),
+    "SELECT k, sum(w) AS x FROM s GROUP BY k ORDER BY x, k LIMIT 2 OFFSET 1": (DELTA, GROUPS),
+    "SELECT r.g FROM r LEFT JOIN s ON r.k = s.k ORDER BY s.w, r.g LIMIT 4": (DELTA, GROUPS),
+}  # fmt: skip
+
 VIEWS: dict[str, tuple[Technique, ...]] = {
     **_JOINS_AND_UNIONS,
     **_AGGREGATES,
     **_OUTER_JOINS,
     **_OVER_AGGREGATES,
+    **_WINDOWS_AND_LIMITS,
     **dict.fromkeys(_BY_DELTA_ONLY, (DELTA,)),
 }
 """What a technique is asked for; which pairs that makes is found by planning."""

@@ -94,8 +94,9 @@ def operators_met(kept: Strategy, technique: Technique) -> set[str | None]:
     """The operators for which a view that is kept by a technique uses the rule of the pair."""
     match technique:
         case Technique.GROUP_RECOMPUTE:
-            assert kept.aggregate is not None
-            return {operator_of(kept.aggregate)}
+            top = kept.aggregate if kept.top is None else kept.top.limit
+            assert top is not None
+            return {operator_of(top)}
         case Technique.CHANGE_TABLE:
             return change_tables_meet(kept)
         case _:

@@ -76,6 +76,14 @@ def local_rows(scala: Scala, plan: JavaObject) -> tuple[tuple[Expression, ...], 
     )
 
 
+def range_rows(plan: JavaObject) -> tuple[tuple[Expression, ...], ...]:
+    """The rows of ``range(start, end, step)`` as literals."""
+    numbers = range(plan.start(), plan.end(), plan.step())
+    if len(numbers) > CONSTANT_ROWS_MAX:
+        raise TooManyConstants(count=len(numbers), limit=CONSTANT_ROWS_MAX)
+    return tuple((Literal(number, "bigint", str(number)),) for number in numbers)
+
+
 def _constant(scala: Scala, value: object, data_type: JavaObject, name: str) -> Literal:
     """One value of a row. Spark's internal numbers arrive as Python's, its objects as they are."""
     if isinstance(value, bool):

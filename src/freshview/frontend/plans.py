@@ -41,7 +41,7 @@ from freshview.algebra.windows import Ordering, WindowOutput, total_order
 from freshview.errors import UnsupportedOperator
 from freshview.frontend.aggregation import Aggregation, named_output, projected, results
 from freshview.frontend.expressions import ExpressionImport, Scope, type_name
-from freshview.frontend.leaves import local_rows, refused, stand_in_scan
+from freshview.frontend.leaves import local_rows, range_rows, refused, stand_in_scan
 from freshview.frontend.rules import desugared
 from freshview.frontend.scala import JavaObject, Scala, items
 from freshview.frontend.single_join import single_join
@@ -88,6 +88,7 @@ class PlanImport:
             "GlobalLimit": self._limit,
             "Offset": self._offset,
             "OneRowRelation": self._one_row,
+            "Range": self._range,
             "LocalRelation": self._local_relation,
             "ResolvedInlineTable": self._inline_table,
         }
@@ -306,6 +307,11 @@ class PlanImport:
 
     def _one_row(self, _: JavaObject) -> Imported:
         return Imported(Values((), ((),)), ())
+
+    def _range(self, plan: JavaObject) -> Imported:
+        output = self._new_columns(items(plan.output()))
+        rows = range_rows(plan)
+        return Imported(Values(tuple(attribute for _, attribute in output), rows), output)
 
     def _local_relation(self, plan: JavaObject) -> Imported:
         output = self._new_columns(items(plan.output()))

@@ -1,0 +1,472 @@
+"""One shop, six batches, and for every operator of SQL a view whose edge one of the batches hits."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from freshview.runtime.table_changes import TableChanges
+
+Bag = Counter[tuple[Any, ...]]
+Row = dict[str, Any]
+
+SCHEMAS = {
+    "sales": pa.schema(
+        [
+            ("id", pa.int64()),
+            ("g", pa.string()),
+            ("k", pa.int32()),
+            ("v", pa.decimal128(10, 2)),
+            ("b", pa.bool_()),
+            ("d", pa.date32()),
+            ("ts", pa.timestamp("us", "UTC")),
+            ("tags", pa.list_(pa.string())),
+            ("s", pa.struct([("a", pa.int32()), ("b", pa.string())])),
+        ]
+    ),
+    "other": pa.schema([("o", pa.int64()), ("k", pa.int32()), ("w", pa.int32())]),
+}
+KEYS = {"sales": ["id"], "other": ["o"]}
+_FIRST_DAY = dt.date(2024, 3, 30)
+_START = dt.datetime(2024, 3, 30, 23, 30, tzinfo=dt.UTC)
+
+
+def sale(id: int, g: str | None, k: int | None, v: str | None, **others: Any) -> Row:
+    """A sale; what is not given follows from its number, and what is None is null."""
+    return {
+        "id": id,
+        "g": g,
+        "k": k,
+        "v": None if v is None else Decimal(v),
+        "b": id % 2 == 0,
+        "d": _FIRST_DAY + dt.timedelta(days=id % 4),
+        "ts": _START + dt.timedelta(minutes=20 * id),
+        "tags": ["x", "y"],
+        "s": {"a": id % 3, "b": g},
+        **others,
+    }
+
+
+def other(o: int, k: int | None, w: int | None) -> Row:
+    return {"o": o, "k": k, "w": w}
+
+
+START = {
+    "sales": [
+        sale(1, "a", 1, "5.00"),
+        sale(2, "a", 2, "5.00", tags=["y", "y", None]),
+        sale(3, "a", 2, "7.50", b=None),
+        sale(4, "b", 3, "1.00", tags=[]),
+        sale(5, "b", 1, None, tags=None),
+        sale(6, None, None, "9.00", s=None),
+        sale(7, "A", 1, "2.00"),
+    ],
+    "other": [other(1, 1, 10), other(2, 2, 20), other(3, 2, None)],
+}
+
+BATCHES: tuple[dict[str, TableChanges], ...] = (
+    {  # ties arrive, an array is emptied, a value becomes null, keys move
+        "sales": TableChanges(
+            insert=[sale(8, "a", 3, "7.50"), sale(9, "c", 9, "0.00", tags=["z"])],
+            update=[sale(1, "b", 2, "5.00"), sale(2, "a", 2, "7.50", tags=[])],
+            delete=[{"id": 7}],
+            key=["id"],
+        ),
+        "other": TableChanges(insert=[other(4, 3, 30)]),
+    },
+    {  # the first rows of every order go, group b empties, a null comes to NOT IN
+        "sales": TableChanges(delete=[{"id": n} for n in (1, 4, 5, 6)], key=["id"]),
+        "other": TableChanges(insert=[other(5, None, 5)], delete=[{"o": 1}], key=["o"]),
+    },
+    {  # group b returns, the null leaves, an array comes back, a null group comes
+        "sales": TableChanges(
+            insert=[sale(4, "b", 1, "4.00"), sale(10, None, None, None, tags=["x", "x"])],
+            update=[sale(2, "a", 1, "3.00", tags=["q"]), sale(3, "a", 9, None)],
+            key=["id"],
+        ),
+        "other": TableChanges(update=[other(5, 9, 50)], insert=[other(6, 1, 7)], key=["o"]),
+    },
+    {  # the other table empties: every outer join is padded, every semijoin empty
+        "sales": TableChanges(insert=[sale(11, "c", 1, "3.00"), sale(12, "c", 1, "3.00")]),
+        "other": TableChanges(delete=[{"o": n} for n in range(2, 7)], key=["o"]),
+    },
+    {  # no sale is left: aggregates over nothing
+        "sales": TableChanges(delete=[{"id": n} for n in (2, 3, 4, 8, 9, 10, 11, 12)], key=["id"]),
+        "other": TableChanges(insert=[other(7, 1, 70)]),
+    },
+    {  # and some come back
+        "sales": TableChanges(
+            insert=[
+                sale(20, "a", 1, "6.00"),
+                sale(21, "a", None, "6.00"),
+                sale(22, None, 1, "1.00"),
+            ]
+        ),
+        "other": TableChanges(insert=[other(8, 2, None), other(9, None, None)]),
+    },
+)
+
+Edge = Callable[[Sequence[Bag]], bool]
+"""Whether the view's rows, as made and after each batch, went through the operator's edge."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A view, and the edge that its rows must have gone through."""
+
+    sql: str
+    edge: Edge
+
+
+def column(bag: Bag, place: int) -> set[Any]:
+    return {row[place] for row in bag}
+
+
+def empties_and_returns(place: int, value: Any) -> Edge:
+    """A value of a column is there, then gone, then there again."""
+
+    def edge(steps: Sequence[Bag]) -> bool:
+        there = [value in column(bag, place) for bag in steps]
+        return any(
+            there[i] and not there[j] and there[k]
+            for i in range(len(there))
+            for j in range(i + 1, len(there))
+            for k in range(j + 1, len(there))
+        )
+
+    return edge
+
+
+def ever(holds: Callable[[Bag], bool]) -> Edge:
+    return lambda steps: any(holds(bag) for bag in steps)
+
+
+def turns_empty(steps: Sequence[Bag]) -> bool:
+    """The view has rows, then none, then rows."""
+    sizes = [bool(bag) for bag in steps]
+    return any(a and not b and c for a, b, c in zip(sizes, sizes[1:], sizes[2:], strict=False))
+
+
+def some_null(place: int) -> Edge:
+    return lambda steps: {None in column(bag, place) for bag in steps} == {True, False}
+
+
+def changes(steps: Sequence[Bag]) -> bool:
+    return len({repr(sorted(bag.items(), key=repr)) for bag in steps}) >= 4
+
+
+def duplicates(steps: Sequence[Bag]) -> bool:
+    return changes(steps) and any(n > 1 for bag in steps for n in bag.values())
+
+
+def tied(place: int) -> Edge:
+    """Two rows have the same rank, and then they have not."""
+
+    def has_tie(bag: Bag) -> bool:
+        return len(column(bag, place)) < bag.total()
+
+    return lambda steps: {has_tie(bag) for bag in steps} == {True, False}
+
+
+def padded_and_matched(place: int) -> Edge:
+    """A column of the other side is null for all rows at one time and for none at another."""
+
+    def all_null(bag: Bag) -> bool:
+        return bool(bag) and column(bag, place) == {None}
+
+    def none_null(bag: Bag) -> bool:
+        return bool(bag) and None not in column(bag, place)
+
+    return lambda steps: any(map(all_null, steps)) and any(map(none_null, steps))
+
+
+SETS = {
+    "distinct": Case("SELECT DISTINCT g, k FROM sales", empties_and_returns(0, "b")),
+    "union": Case("SELECT k FROM sales UNION SELECT k FROM other", empties_and_returns(0, None)),
+    "union_all": Case("SELECT k FROM sales UNION ALL SELECT k FROM other", duplicates),
+    "intersect": Case("SELECT k FROM sales INTERSECT SELECT k FROM other", turns_empty),
+    "intersect_all": Case("SELECT k FROM sales INTERSECT ALL SELECT k FROM other", turns_empty),
+    "except": Case("SELECT k FROM sales EXCEPT SELECT k FROM other", empties_and_returns(0, None)),
+    "except_all": Case("SELECT k FROM sales EXCEPT ALL SELECT k FROM other", duplicates),
+}
+
+SUBQUERIES = {
+    "semi_join": Case(
+        "SELECT s.id FROM sales s LEFT SEMI JOIN other o ON s.k = o.k AND o.w > 5", turns_empty
+    ),
+    "anti_join": Case(
+        "SELECT s.id FROM sales s LEFT ANTI JOIN other o ON s.k < o.k", empties_and_returns(0, 2)
+    ),
+    "exists": Case(
+        "SELECT id FROM sales s WHERE EXISTS (SELECT 1 FROM other o WHERE o.k = s.k AND o.w > s.v)",
+        turns_empty,
+    ),
+    "exists_in_or": Case(
+        "SELECT id FROM sales s WHERE v > 6 OR EXISTS (SELECT 1 FROM other o WHERE o.k = s.k)",
+        changes,
+    ),
+    "not_exists": Case(
+        "SELECT id, g FROM sales s WHERE NOT EXISTS (SELECT 1 FROM other o WHERE o.k = s.k)",
+        changes,
+    ),
+    "in": Case("SELECT id FROM sales WHERE k IN (SELECT k FROM other)", turns_empty),
+    "not_in": Case(  # nothing at all while a null is among them, everything while there are none
+        "SELECT id FROM sales WHERE k NOT IN (SELECT k FROM other)",
+        lambda steps: not steps[2] and bool(steps[3]) and len(steps[4]) > len(steps[3]),
+    ),
+    "scalar_subquery": Case(
+        "SELECT id, (SELECT max(w) FROM other) AS m FROM sales", padded_and_matched(1)
+    ),
+    "correlated_scalar_subquery": Case(
+        "SELECT id, (SELECT sum(o.w) FROM other o WHERE o.k = s.k) AS m,"
+        " (SELECT count(*) FROM other o WHERE o.k = s.k) AS n FROM sales s",
+        ever(lambda bag: {row[2] for row in bag} >= {0, 2}),
+    ),
+    "scalar_subquery_in_where": Case(
+        "SELECT id FROM sales WHERE v > (SELECT avg(v) FROM sales) OR v IS NULL", changes
+    ),
+    "lateral": Case(
+        "SELECT s.id, t.w FROM sales s LEFT JOIN LATERAL"
+        " (SELECT w FROM other o WHERE o.k = s.k ORDER BY w DESC NULLS LAST LIMIT 1) t",
+        padded_and_matched(1),
+    ),
+}
+
+OUTER_JOINS = {
+    "left_join": Case(
+        "SELECT s.id, o.w FROM sales s LEFT JOIN other o ON s.k = o.k", padded_and_matched(1)
+    ),
+    "right_join": Case(
+        "SELECT s.id, o.o FROM sales s RIGHT JOIN other o ON s.k = o.k AND s.v > 2", changes
+    ),
+    "full_join_on_any_condition": Case(
+        "SELECT s.id, o.o FROM sales s FULL JOIN other o ON s.k < o.k OR s.v = o.w", changes
+    ),
+    "outer_join_below_aggregate": Case(
+        "SELECT s.g, count(*) AS n, count(o.w) AS m FROM sales s LEFT JOIN other o ON s.k = o.k GROUP BY s.g",
+        empties_and_returns(0, "b"),
+    ),
+    "outer_join_above_aggregates": Case(
+        "SELECT s.g, s.n, o.m FROM (SELECT g, k, count(*) AS n FROM sales GROUP BY g, k) s"
+        " FULL JOIN (SELECT k, max(w) AS m FROM other GROUP BY k) o ON s.k = o.k",
+        changes,
+    ),
+}
+
+AGGREGATES = {
+    "having": Case(
+        "SELECT g, count(*) AS n FROM sales GROUP BY g HAVING count(*) > 1",
+        empties_and_returns(0, "b"),
+    ),
+    "count_distinct": Case(
+        "SELECT g, count(DISTINCT v) AS n FROM sales GROUP BY g", empties_and_returns(0, "b")
+    ),
+    "sum_distinct": Case(
+        "SELECT g, sum(DISTINCT v) AS n FROM sales GROUP BY g", empties_and_returns(0, "b")
+    ),
+    "several_distinct_sets": Case(
+        "SELECT g, count(DISTINCT k) AS a, sum(DISTINCT v) AS b, count(DISTINCT k, v) AS c, count(*) AS n"
+        " FROM sales GROUP BY g",
+        ever(lambda bag: any(row[1] != row[3] for row in bag)),
+    ),
+    "count_distinct_without_groups": Case(
+        "SELECT count(DISTINCT k) AS n FROM sales", lambda steps: steps[5] == Counter([(0,)])
+    ),
+    "filter": Case(
+        "SELECT g, sum(v) FILTER (WHERE k > 1) AS x, count(*) FILTER (WHERE b) AS n FROM sales GROUP BY g",
+        some_null(1),
+    ),
+    "sum_of_nulls": Case("SELECT g, sum(v) AS x FROM sales GROUP BY g", some_null(1)),
+    "min_max": Case(
+        "SELECT g, min(v) AS l, max(v) AS h FROM sales GROUP BY g", empties_and_returns(0, "b")
+    ),
+    "avg": Case("SELECT g, avg(v) AS x, avg(k) AS y FROM sales GROUP BY g", some_null(1)),
+    "bool_and_or": Case(
+        "SELECT g, bool_and(b) AS every, bool_or(b) AS any FROM sales GROUP BY g",
+        ever(lambda bag: any(row[1] is False and row[2] for row in bag)),
+    ),
+    "max_by": Case(
+        "SELECT g, max_by(id, struct(v, id)) AS first, min_by(id, struct(v, id)) AS last"
+        " FROM sales GROUP BY g",
+        empties_and_returns(0, "b"),
+    ),
+    "collect_set": Case(
+        "SELECT g, array_sort(collect_set(k)) AS ks FROM sales GROUP BY g", changes
+    ),
+    "listagg": Case(
+        "SELECT g, listagg(id, ',') WITHIN GROUP (ORDER BY id) AS ids FROM sales GROUP BY g",
+        changes,
+    ),
+    "approx_count_distinct": Case(
+        "SELECT g, approx_count_distinct(k) AS n FROM sales GROUP BY g", changes
+    ),
+    "aggregate_of_nothing": Case(
+        "SELECT count(*) AS n, sum(v) AS x, max(d) AS d, avg(v) AS a FROM sales",
+        lambda steps: steps[5] == Counter([(0, None, None, None)]),
+    ),
+    "grouping_sets": Case(
+        "SELECT g, k, grouping_id() AS i, sum(v) AS x, count(*) AS n FROM sales"
+        " GROUP BY GROUPING SETS ((g, k), (k), ())",
+        ever(lambda bag: (None, None, 3) in {row[:3] for row in bag}),
+    ),
+    "rollup": Case(  # the null of a grouping beside the null of the data
+        "SELECT g, k, max(v) AS x FROM sales GROUP BY ROLLUP (g, k)", duplicates
+    ),
+    "cube_of_distinct": Case(
+        "SELECT g, b, count(DISTINCT k) AS n FROM sales GROUP BY CUBE (g, b)", changes
+    ),
+    "pivot": Case(
+        "SELECT * FROM (SELECT g, k, v FROM sales)"
+        " PIVOT (sum(v) AS total, count(v) AS n FOR g IN ('a' AS a, 'b' AS b))",
+        some_null(1),
+    ),
+    "unpivot": Case(
+        "SELECT * FROM (SELECT id, k, int(v) AS v FROM sales) UNPIVOT (x FOR name IN (k, v))",
+        changes,
+    ),
+}
+
+WINDOWS = {
+    "rank": Case(
+        "SELECT id, rank() OVER (PARTITION BY g ORDER BY v DESC) AS r,"
+        " dense_rank() OVER (ORDER BY v DESC) AS d FROM sales WHERE g = 'a'",
+        tied(1),
+    ),
+    "row_number": Case(
+        "SELECT id, row_number() OVER (PARTITION BY g ORDER BY v, id) AS r FROM sales", changes
+    ),
+    "ntile_and_distributions": Case(
+        "SELECT id, ntile(2) OVER (PARTITION BY g ORDER BY id) AS n, percent_rank() OVER (ORDER BY k) AS p,"
+        " cume_dist() OVER (ORDER BY k) AS c FROM sales",
+        changes,
+    ),
+    "lag_lead": Case(
+        "SELECT id, lag(v) OVER (PARTITION BY g ORDER BY id) AS a,"
+        " lead(v, 2, -1) OVER (PARTITION BY g ORDER BY id DESC) AS b FROM sales",
+        some_null(1),
+    ),
+    "first_last_nth_value": Case(
+        "SELECT id, first_value(v) OVER w AS a, last_value(v) IGNORE NULLS OVER w AS b,"
+        " nth_value(v, 2) OVER w AS c FROM sales WINDOW w AS (PARTITION BY g ORDER BY id)",
+        some_null(3),
+    ),
+    "running_sum_by_range": Case(  # rows that tie share a value
+        "SELECT id, sum(v) OVER (PARTITION BY g ORDER BY k) AS x FROM sales", tied(1)
+    ),
+    "framed_by_rows": Case(  # at both ends of a partition the frame is cut
+        "SELECT id, sum(v) OVER (PARTITION BY g ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS x,"
+        " count(*) OVER (PARTITION BY g ORDER BY id ROWS BETWEEN 2 FOLLOWING AND 3 FOLLOWING) AS n FROM sales",
+        ever(lambda bag: len(column(bag, 2)) > 1),
+    ),
+    "framed_by_interval": Case(
+        "SELECT id, count(*) OVER (PARTITION BY g ORDER BY d RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND"
+        " CURRENT ROW) AS n FROM sales",
+        ever(lambda bag: len(column(bag, 1)) > 1),
+    ),
+    "without_partition": Case(
+        "SELECT id, count(*) OVER () AS n, sum(v) OVER (ORDER BY id) AS x FROM sales", turns_empty
+    ),
+    "below_join": Case(
+        "SELECT q.id, q.r, o.w FROM (SELECT id, k, rank() OVER (PARTITION BY g ORDER BY v) AS r FROM sales) q"
+        " JOIN other o ON q.k = o.k",
+        turns_empty,
+    ),
+    "below_aggregate": Case(
+        "SELECT r, count(*) AS n, sum(v) AS x FROM"
+        " (SELECT v, dense_rank() OVER (PARTITION BY g ORDER BY v) AS r FROM sales) GROUP BY r",
+        changes,
+    ),
+    "above_aggregate": Case(
+        "SELECT g, k, sum(v) AS x, rank() OVER (PARTITION BY g ORDER BY sum(v) DESC NULLS LAST) AS r"
+        " FROM sales GROUP BY g, k",
+        changes,
+    ),
+    "first_of_each_group": Case(  # what QUALIFY says where a dialect has it
+        "SELECT * FROM (SELECT id, g, row_number() OVER (PARTITION BY g ORDER BY v DESC, id) AS r FROM sales)"
+        " WHERE r = 1",
+        empties_and_returns(1, "b"),
+    ),
+    "window_collect_list": Case(
+        "SELECT id, collect_list(k) OVER (PARTITION BY g ORDER BY id) AS ks FROM sales", changes
+    ),
+}
+
+LIMITS = {
+    "top_rows": Case(  # the first one goes, and later all of them
+        "SELECT id, v FROM sales ORDER BY v DESC, id LIMIT 3",
+        lambda steps: steps[1] - steps[2] and not steps[5] and bool(steps[6]),
+    ),
+    "top_rows_with_ties": Case(
+        "SELECT v FROM sales ORDER BY v DESC NULLS LAST LIMIT 2", duplicates
+    ),
+    "top_rows_after_offset": Case("SELECT id FROM sales ORDER BY id LIMIT 2 OFFSET 2", changes),
+    "offset_alone": Case("SELECT id FROM sales ORDER BY id DESC OFFSET 3", changes),
+    "top_groups": Case(
+        "SELECT g, sum(v) AS x FROM sales GROUP BY g ORDER BY x DESC NULLS LAST, g LIMIT 2", changes
+    ),
+    "ordered_by_what_is_not_shown": Case(
+        "SELECT g FROM sales ORDER BY id DESC LIMIT 3", duplicates
+    ),
+    "limit_below_aggregate": Case(
+        "SELECT g, count(*) AS n FROM (SELECT g FROM sales ORDER BY v DESC, id LIMIT 3) GROUP BY g",
+        changes,
+    ),
+    "limit_in_subquery": Case(
+        "SELECT id FROM sales WHERE k IN (SELECT k FROM other ORDER BY w DESC, o LIMIT 1)", changes
+    ),
+}
+
+GENERATORS = {
+    "explode": Case(
+        "SELECT id, tag FROM sales LATERAL VIEW explode(tags) t AS tag", empties_and_returns(0, 2)
+    ),
+    "explode_outer": Case(  # an array without elements, and none at all
+        "SELECT id, tag FROM sales LATERAL VIEW OUTER explode(tags) t AS tag",
+        lambda steps: (2, None) in steps[1] and (2, "q") in steps[3] and (5, None) in steps[0],
+    ),
+    "posexplode": Case("SELECT id, posexplode(tags) AS (place, tag) FROM sales", changes),
+    "inline": Case("SELECT id, inline(array(s)) AS (a, b) FROM sales", changes),
+    "stack": Case("SELECT id, stack(2, 'k', k, 'a', s.a) AS (name, x) FROM sales", changes),
+    "explode_below_aggregate": Case(
+        "SELECT tag, count(*) AS n FROM (SELECT explode(tags) AS tag FROM sales) GROUP BY tag",
+        empties_and_returns(0, "x"),
+    ),
+}
+
+OTHERS = {
+    "cte_used_twice": Case(
+        "WITH t AS (SELECT g, count(*) AS n FROM sales GROUP BY g)"
+        " SELECT a.g, a.n, b.n AS m FROM t a JOIN t b ON a.n < b.n",
+        changes,
+    ),
+    "nested_types": Case(
+        "SELECT s.a AS a, s AS s, transform(tags, x -> upper(x)) AS tags, count(*) AS n FROM sales"
+        " GROUP BY s, tags",
+        some_null(1),
+    ),
+    "collation_in_group": Case(
+        "SELECT min(g) AS g, count(*) AS n FROM sales GROUP BY g COLLATE UTF8_LCASE",
+        lambda steps: ("A", 4) in steps[0] and ("a", 3) in steps[1],
+    ),
+    "collation_in_filter_and_order": Case(
+        "SELECT id FROM sales WHERE g COLLATE UTF8_LCASE = 'A' ORDER BY g COLLATE UTF8_LCASE, id LIMIT 4",
+        lambda steps: len(steps[0]) == 4,
+    ),
+    "time_zones": Case(  # the day of a moment is another one in another zone
+        "SELECT to_date(from_utc_timestamp(ts, 'Asia/Tokyo')) AS day, count(*) AS n,"
+        " max(CAST(ts AS TIMESTAMP_NTZ)) AS local FROM sales"
+        " GROUP BY to_date(from_utc_timestamp(ts, 'Asia/Tokyo'))",
+        changes,
+    ),
+    "pipes": Case("FROM sales |> WHERE v > 2 |> AGGREGATE sum(v) AS x GROUP BY g", changes),
+}
+
+CASES: dict[str, Case] = {
+    **SETS, **SUBQUERIES, **OUTER_JOINS, **AGGREGATES, **WINDOWS, **LIMITS, **GENERATORS, **OTHERS,
+}  # fmt: skip
