@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 from freshview.errors import FreshviewError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from pyspark.sql import SparkSession
 
     from freshview.runtime.catalog import Policy
@@ -28,14 +31,22 @@ _LAZY = {
 }
 
 
-def open(path: str | Path, spark: SparkSession | None = None, *, create: bool = True) -> Warehouse:
+def open(
+    path: str | Path,
+    spark: SparkSession | None = None,
+    *,
+    create: bool = True,
+    clock: Callable[[], datetime] | None = None,
+) -> Warehouse:
     """Open a warehouse folder, making it one if it is none yet and ``create`` allows it.
 
     Without ``spark`` the active session is used, or an embedded one is started when it is needed.
+    ``clock`` returns the moment, with its time zone, for which views that filter by
+    ``current_date()`` or ``now()`` are refreshed; without it that is the time of the refresh.
     """
     from freshview.runtime.warehouse import open_warehouse
 
-    return open_warehouse(path, spark, create=create)
+    return open_warehouse(path, spark, create=create, clock=clock)
 
 
 def __getattr__(name: str) -> Any:

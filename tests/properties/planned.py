@@ -16,7 +16,7 @@ from freshview.algebra.relations import Changes, Leaf, Scan
 from freshview.algebra.traverse import walk
 from freshview.delta.derivation import Kind
 from freshview.delta.transaction import Transaction
-from freshview.planner.bounds import Origin
+from freshview.planner.bounds import Origin, Range
 from freshview.planner.lookups import LookUp, Probe
 from freshview.planner.plan import ChangePlan, change_plan
 from freshview.planner.strategy import Strategy
@@ -46,12 +46,14 @@ class Fetched(Database):
         """Put the rows of a leaf there that one of its probes finds, or all of them."""
         leaf = lookup.leaf
         rows = Database.leaf(self, leaf)
-        usable = [
-            probe
-            for probe in lookup.probes
-            if leaf.table not in self.whole
-            and all(None not in self.values(origin) for origin in probe.without_null)
-        ]
+        usable: list[Probe | Range] = []
+        if leaf.table not in self.whole:
+            usable += [
+                probe
+                for probe in lookup.probes
+                if all(None not in self.values(origin) for origin in probe.without_null)
+            ]
+            usable += [held for held in lookup.ranges if None not in self._ends(held)]
         if any(not self.held[needed] for needed in lookup.needs):
             rows = Counter()
         elif usable and dice is None:
@@ -64,12 +66,32 @@ class Fetched(Database):
         else:
             self.reads[leaf.table] += rows.total()
 
-    def _found(self, leaf: Scan, rows: Bag, probe: Probe) -> Bag:
+    def _ends(self, held: Range) -> list[Any]:
+        """The ends of the ranges, low and high in turns, of the one row that holds them."""
+        places = [held.leaf.attributes.index(a) for pair in held.limits for a in pair]
+        return [row[place] for row in self.held[held.leaf] for place in places]
+
+    def _found(self, leaf: Scan, rows: Bag, probe: Probe | Range) -> Bag:
+        if isinstance(probe, Range):
+            ends, place = self._ends(probe), leaf.attributes.index(probe.attribute)
+            return Counter(
+                {
+                    row: count
+                    for row, count in rows.items()
+                    for value in [row[place]]
+                    if value is not None and any(a <= value <= b for a, b in batched(ends))
+                }
+            )
         keys = self.values(probe.origin)
         if not probe.null_safe:
             keys.discard(None)
         place = leaf.attributes.index(probe.key)
         return Counter({row: count for row, count in rows.items() if row[place] in keys})
+
+
+def batched(ends: list[Any]) -> list[tuple[Any, Any]]:
+    """The ends of ranges two by two."""
+    return list(zip(ends[::2], ends[1::2], strict=True))
 
 
 def recomputed(strategy: Strategy, state: Mapping[str, Table]) -> Bag:

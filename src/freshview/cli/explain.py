@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from freshview.cli.answer import failures, plain, succeed
-from freshview.cli.options import HERE, AsJson, WarehousePath, opened
+from freshview.cli.options import HERE, AsJson, At, WarehousePath, opened
 
 
 def explain(
@@ -17,6 +17,7 @@ def explain(
         bool,
         typer.Option("--paper", help="Print the derivation step by step, in the papers' letters."),
     ] = False,
+    at: At = None,
     as_json: AsJson = False,
 ) -> None:
     """Tell how a view is kept, and list the stages of the refresh that is due now.
@@ -24,7 +25,7 @@ def explain(
     Example: freshview explain revenue --warehouse shop
     """
     with failures(as_json):
-        explanation = opened(warehouse).explain(view, paper=paper)
+        explanation = opened(warehouse, at).explain(view, paper=paper)
     if as_json:
         succeed(**plain(explanation))
     else:

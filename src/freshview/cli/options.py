@@ -25,11 +25,23 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="Answer with one JSON object on standard output.")
 ]
 
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="TIME",
+        help="The moment for views that filter by current_date() or now(), as in"
+        " 2026-11-16T08:00:00+00:00, to repeat a refresh or to try one; now, if not given.",
+    ),
+]
+
 HERE = Path()
 
 
-def opened(path: Path) -> Warehouse:
+def opened(path: Path, at: str | None = None) -> Warehouse:
     """The warehouse at a path, which has to be one already. Spark starts when it is needed."""
+    from freshview.runtime.clock import fixed_clock
     from freshview.runtime.warehouse import open_warehouse
 
-    return open_warehouse(path, create=False)
+    clock = None if at is None else fixed_clock(at)
+    return open_warehouse(path, create=False, clock=clock)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from freshview.cli.answer import failures, plain, refuse, show, succeed
-from freshview.cli.options import HERE, AsJson, WarehousePath, opened
+from freshview.cli.options import HERE, AsJson, At, WarehousePath, opened
 from freshview.runtime.catalog import Policy
 
 
@@ -35,6 +35,7 @@ def refresh(
             " must, strict fails instead, full always recomputes.",
         ),
     ] = None,
+    at: At = None,
     warehouse: WarehousePath = HERE,
     as_json: AsJson = False,
 ) -> None:
@@ -46,7 +47,7 @@ def refresh(
         refuse("--full is --policy full: give one of them")
     chosen = None if policy is None else Policy(policy.value.upper())
     with failures(as_json):
-        report = opened(warehouse).refresh(*(views or ()), policy=chosen, full=full)
+        report = opened(warehouse, at).refresh(*(views or ()), policy=chosen, full=full)
     if as_json:
         succeed(**plain(report))
     elif report.views:

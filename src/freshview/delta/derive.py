@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from freshview.algebra.clock import is_moving
 from freshview.algebra.relations import (
     Aggregate,
     Changes,
@@ -35,6 +36,7 @@ from freshview.delta.generate import expansion_delta, generation_delta
 from freshview.delta.join import flatten, join_delta
 from freshview.delta.limit import check_order as check_limit_order
 from freshview.delta.limit import limit_delta
+from freshview.delta.moving_window import moving_window_delta
 from freshview.delta.multiplicity import set_operation_delta
 from freshview.delta.outer_join import outer_join_delta
 from freshview.delta.projection import projection_delta, repetition_delta
@@ -75,6 +77,8 @@ def derive(relation: Relation, derivation: Derivation) -> Signed | None:
             return join_delta(operands, tuple(map(below, operands)), on, derivation)
         case OuterJoin(left, right):
             return outer_join_delta(relation, below(left), below(right), derivation)
+        case Semijoin(left, right) if is_moving(relation):
+            return moving_window_delta(relation, below(left), below(right), derivation)
         case Semijoin(left, right):
             return semijoin_delta(relation, below(left), below(right), derivation)
         case MarkJoin(left, right):

@@ -362,3 +362,16 @@ class InvalidChanges(FreshviewError):
     what_template = "the changes for {table} cannot be applied."
     why_template = "{reason}"
     do_template = "correct them; nothing was written to any table"
+
+
+@final
+class InvalidMoment(FreshviewError):
+    """The clock that a warehouse was given says something that is no moment."""
+
+    code = "INVALID_MOMENT"
+    what_template = "{moment} is no moment that views could be refreshed for."
+    why_template = "a moment is a date and a time with a time zone, which decides what day it is"
+    do_template = (
+        "write it as 2026-11-16T08:00:00+00:00; in Python give a clock that returns"
+        " datetime.now(UTC) or another datetime with tzinfo"
+    )

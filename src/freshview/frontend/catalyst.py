@@ -78,6 +78,9 @@ def import_sql(session: SparkSession, text: str) -> Relation:
     except ParseException:
         raise NotAQuery(statement=str(parsed.nodeName())) from None
     for moving in moving_literals(text):
-        reason = "Spark reads it as another day each day, and no table changes when the day does"
+        reason = (
+            "Spark's parser makes it the day of the definition; in a filter current_date() and now()"
+            " are kept as moving windows"
+        )
         raise UnsupportedExpression(expression=moving, reason=reason)
     return import_dataframe(session.sql(text))

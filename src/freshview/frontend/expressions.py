@@ -15,6 +15,7 @@ from decimal import Decimal
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from freshview.algebra.clock import DAY, LOCAL, NOW, clock_table, clock_type
 from freshview.algebra.expressions import Call, Column, Expression, Literal, Opaque
 from freshview.algebra.relations import Relation
 from freshview.algebra.schema import INTEGRAL_TYPES, Attribute, decimal_type
@@ -64,6 +65,8 @@ _LETTERS = re.compile("[a-z]+")
 TRIMMED = "".join(map(chr, range(0x21))) + "\x7f"
 """What Spark cuts off such a text at both ends."""
 CLOCK_CAST = "ClockCast"
+CLOCK_FUNCTIONS = frozenset({"CurrentDate", "CurrentTimestamp", "Now", "LocalTimestamp"})
+"""The functions of the clock that a filter may ask."""
 
 Rewrite = Callable[[Relation], Relation]
 
@@ -123,6 +126,8 @@ class ExpressionImport:
                     expression=source.sql(),
                     reason="Spark's rules could not turn this correlated subquery into a join",
                 )
+        if kind in CLOCK_FUNCTIONS:
+            return clock_function(source)
         children = items(source.children())
         arguments = tuple(self.expression(child, scope) for child in children)
         if kind in PREDICATES:
@@ -188,6 +193,16 @@ class ExpressionImport:
             made = new("AttributeReference", name, void, True, nothing, fresh, self._scala.seq([]))
             self._placeholders.append(made)
         return self._placeholders[:arity]
+
+
+def clock_function(source: JavaObject) -> Opaque:
+    """A function of the clock under the name of the clock, with the zone that decides its value."""
+    kind = source.nodeName()
+    if kind in ("CurrentTimestamp", "Now"):
+        table = clock_table(NOW)
+    else:
+        table = clock_table(DAY if kind == "CurrentDate" else LOCAL, str(source.timeZoneId().get()))
+    return Opaque(table, (), clock_type(table), True, source)
 
 
 def special_word(child: JavaObject, argument: Expression, target: str) -> str | None:

@@ -93,11 +93,11 @@ def _constant(scala: Scala, value: object, data_type: JavaObject, name: str) -> 
     if isinstance(value, float):
         return Literal(value, name, repr(value))
     if isinstance(value, int):
-        return literal(_internal(scala, value, data_type, name))
+        return literal(internal_literal(scala, value, data_type, name))
     return literal(scala.expression("Literal", value, data_type))
 
 
-def _internal(scala: Scala, value: int, data_type: JavaObject, name: str) -> JavaObject:
+def internal_literal(scala: Scala, value: int, data_type: JavaObject, name: str) -> JavaObject:
     """A literal of a type that Spark keeps as an integer: dates, times and intervals.
 
     py4j sends a small number as a 32-bit one, so what Spark keeps in 64 bits goes by Java's types.

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from freshview.algebra.clock import clock_parts, is_clock
+from freshview.algebra.clock_time import zone_of
 from freshview.algebra.expressions import Opaque, is_deterministic
 from freshview.algebra.relations import Aggregate, Relation, Window
 from freshview.algebra.render import aggregate_text, expression_text, window_text
-from freshview.algebra.traverse import expressions, walk
+from freshview.algebra.traverse import expressions, tables, walk
 from freshview.frontend.expressions import CLOCK_CAST
 from freshview.reasons import Reason
 
-CLOCK = frozenset(
-    {"CurrentTimestamp", "CurrentDate", "CurrentTime", "Now", "LocalTimestamp", "UnixTimestamp"}
-    | {"CurrentBatchTimestamp", "CurrentTimeZone", CLOCK_CAST}
-)
-"""Functions of the clock."""
+CLOCK = frozenset({"CurrentTime", "CurrentBatchTimestamp", "CurrentTimeZone", CLOCK_CAST})
+"""Functions of the clock that are not read as a table; the others are (`algebra/clock.py`)."""
 
 SESSION = frozenset({"CurrentUser", "CurrentDatabase", "CurrentCatalog", "SparkVersion"})
 """Functions of who asks."""
@@ -51,7 +50,7 @@ def refusals(relation: Relation) -> tuple[Reason, ...]:
 def _refusal(part: Opaque) -> Reason | None:
     name = part.text.partition("(")[0]
     subject = expression_text(part)
-    if name in CLOCK and not (name == "UnixTimestamp" and part.arguments):
+    if name in CLOCK:
         return _clock(subject)
     if name in SESSION or _VERSION in part.text:
         return Reason(
@@ -77,8 +76,51 @@ def _clock(subject: str) -> Reason:
         "DEPENDS_ON_CLOCK",
         subject,
         "its value changes without any table changing, so no refresh could tell that it did",
-        "filter by time where the view is read, or keep the moment in a table",
+        "filter by current_date(), now() or localtimestamp(), which are kept as moving windows",
     )
+
+
+def clock_refusals(relation: Relation) -> tuple[Reason, ...]:
+    """Why the clock cannot be where a rewritten definition still has it; empty if it is nowhere.
+
+    In a filter it is read as a table by then (`rewrite/read_clock.py`), and a column that nobody reads
+    is gone.
+    """
+    found = [
+        _outside(part.text)
+        for part in expressions(relation)
+        if isinstance(part, Opaque) and is_clock(part.text)
+    ]
+    zones = (clock_parts(table)[1] for table in tables(relation) if is_clock(table))
+    found += [_zone(zone) for zone in zones if zone is not None and not _is_known(zone)]
+    return tuple(dict.fromkeys(found))
+
+
+def _outside(table: str) -> Reason:
+    function, _ = clock_parts(table)
+    return Reason(
+        "CLOCK_OUTSIDE_FILTER",
+        function,
+        "every row that shows it would be another one at each refresh, though no table has changed",
+        f"use {function} in WHERE, HAVING or ON only, and compute with it where the view is read",
+    )
+
+
+def _zone(zone: str) -> Reason:
+    return Reason(
+        "UNKNOWN_TIME_ZONE",
+        zone,
+        "the day begins by the session's time zone, and Python's zone database has none of this name",
+        "set spark.sql.session.timeZone to a region such as Europe/Berlin, or to an offset",
+    )
+
+
+def _is_known(zone: str) -> bool:
+    try:
+        zone_of(zone)
+    except ValueError:
+        return False
+    return True
 
 
 def _not_deterministic(subject: str) -> Reason:

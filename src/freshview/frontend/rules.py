@@ -63,7 +63,7 @@ ROUNDS_MAX = 20
 def desugared(scala: Scala, plan: JavaObject) -> JavaObject:
     """The analyzed plan in the operators that the import knows; the same bag of rows."""
     plan = scala.type(CATALYST + "optimizer.InlineCTE")(True, False).apply(plan)
-    plan = _with_subqueries(scala, plan, lambda part: _finished(scala, part))
+    plan = with_subqueries(scala, plan, lambda part: _finished(scala, part))
     for _ in range(ROUNDS_MAX):
         new = _applied(scala, DECORRELATING, plan)
         if new.fastEquals(plan):
@@ -83,7 +83,7 @@ def _applied(scala: Scala, rules: tuple[CatalystRule, ...], plan: JavaObject) ->
     return plan
 
 
-def _with_subqueries(
+def with_subqueries(
     scala: Scala, plan: JavaObject, change: Callable[[JavaObject], JavaObject]
 ) -> JavaObject:
     """The plan changed, and so every query inside its expressions, innermost first."""
@@ -91,7 +91,7 @@ def _with_subqueries(
     found: list[JavaObject] = []
     _collect_subqueries(plan, pattern, found)
     if found:
-        changed = [(s, s.withNewPlan(_with_subqueries(scala, s.plan(), change))) for s in found]
+        changed = [(s, s.withNewPlan(with_subqueries(scala, s.plan(), change))) for s in found]
         plan = plan.transformAllExpressions(scala.map(changed))
     return change(plan)
 

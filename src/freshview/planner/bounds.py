@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from freshview.algebra.clock import Limits, ranges_in
 from freshview.algebra.expressions import Call, Column, Expression, Literal, conjuncts, equality
 from freshview.algebra.relations import (
     Aggregate,
@@ -67,11 +68,24 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """Only rows whose attribute lies within one of the limits matter, which a row at hand holds.
+
+    If one of them is NULL there, every row matters.
+    """
+
+    attribute: Attribute
+    leaf: Given
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
 class Demand:
-    """What is asked of a node: rows within all bounds, and none while one of ``needs`` is empty."""
+    """What is asked of a node: rows within all bounds and ranges, none while one of ``needs`` is empty."""
 
     bounds: tuple[Bound, ...] = ()
     needs: frozenset[Known] = frozenset()
+    ranges: tuple[Range, ...] = ()
 
 
 def nothing_demanded() -> Demand:
@@ -149,7 +163,12 @@ def _renamed(asked: Demand, names: dict[Attribute, Attribute]) -> Demand:
         for bound in asked.bounds
         if bound.attribute in names
     )
-    return replace(asked, bounds=bounds)
+    ranges = tuple(
+        replace(held, attribute=names[held.attribute])
+        for held in asked.ranges
+        if held.attribute in names
+    )
+    return replace(asked, bounds=bounds, ranges=ranges)
 
 
 def _meeting(asked: Demand, side: Relation, other: Relation, on: Expression | None) -> Demand:
@@ -171,7 +190,48 @@ def _meeting(asked: Demand, side: Relation, other: Relation, on: Expression | No
         origin = origin_of(other, theirs)
         if origin is not None:
             bounds.append(Bound(mine, origin, null_safe))
-    return Demand(tuple(dict.fromkeys(bounds)), asked.needs | emptied_by(other))
+    needs = asked.needs | emptied_by(other)
+    return Demand(tuple(dict.fromkeys(bounds)), needs, _ranges(asked, side, other, on))
+
+
+def _ranges(
+    asked: Demand, side: Relation, other: Relation, on: Expression | None
+) -> tuple[Range, ...]:
+    """The ranges of a side of which only rows matter that meet a row of the other side.
+
+    Its own, those on an attribute that its own must equal, and what the condition asks of it.
+    """
+    own = frozenset(side.attributes)
+    ranges = [held for held in asked.ranges if held.attribute in own]
+    for one, another, _ in _equalities(on):
+        mine, theirs = (one, another) if one in own else (another, one)
+        ranges += [
+            replace(held, attribute=mine)
+            for held in asked.ranges
+            if mine in own and held.attribute == theirs
+        ]
+    for attribute, limits in ranges_in(on):
+        if attribute in own:
+            held = _held(attribute, limits, other)
+            ranges += [] if held is None else [held]
+    return tuple(dict.fromkeys(ranges))
+
+
+def _held(attribute: Attribute, limits: Limits, other: Relation) -> Range | None:
+    """Limits that the other side of a join takes from one row of a temporary."""
+    leaves: set[Leaf] = set()
+    columns: list[tuple[Attribute, Attribute]] = []
+    for pair in limits:
+        origins = [origin_of(other, end) if end in other.attributes else None for end in pair]
+        known = [o.columns[0] for o in origins if o is not None and len(o.columns) == 1]
+        if len(known) < len(pair):
+            return None
+        leaves.update(leaf for leaf, _ in known)
+        columns.append((known[0][1], known[1][1]))
+    leaf = leaves.pop()
+    if leaves or not isinstance(leaf, Given):
+        return None
+    return Range(attribute, leaf, tuple(columns))
 
 
 def _through_equalities(bounds: tuple[Bound, ...], predicate: Expression) -> Iterator[Bound]:
@@ -232,6 +292,7 @@ def _outer_side(
     rows are not asked for: some attribute of the other side is bound to values that are not null.
     """
     own = frozenset(side.attributes)
+    asked = replace(asked, ranges=tuple(r for r in asked.ranges if r.attribute in own))
     bounds = [bound for bound in asked.bounds if bound.attribute in own]
     if other_is_kept:
         bounds = [_unless_null(bound) for bound in bounds]

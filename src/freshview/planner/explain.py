@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from freshview.algebra.clock_time import shown_clock
 from freshview.algebra.relations import Changes, Given, Relation, Scan
 from freshview.algebra.render import describe, names, render
 from freshview.algebra.traverse import children, tables
 from freshview.planner.dispatch import TECHNIQUES
-from freshview.planner.lookups import probe_text
+from freshview.planner.lookups import probe_text, range_text
 from freshview.planner.plan import RefreshPlan
 from freshview.planner.roles import roles
-from freshview.planner.stages import LookUpRows, ReadChanges, ReadStored, ScanRows
+from freshview.planner.stages import (
+    Fetching,
+    LookUpRange,
+    LookUpRows,
+    ReadChanges,
+    ReadClock,
+    ReadStored,
+    ScanRows,
+)
 from freshview.planner.strategy import Strategy, Technique
 from freshview.planner.techniques import strategy as choose
 
@@ -86,7 +95,7 @@ def update_text(strategy: Strategy) -> Iterator[str]:
 
 def operator_text(plan: RefreshPlan) -> Iterator[str]:
     """Each step of the refresh as a tree, its leaves with the way in which their rows are found."""
-    fetched = {s.leaf: s for s in plan.stages if isinstance(s, LookUpRows | ScanRows)}
+    fetched = {s.leaf: s for s in plan.stages if isinstance(s, Fetching)}
     changed = {s.source: s for s in plan.stages if isinstance(s, ReadChanges)}
     stored = next(s for s in plan.stages if isinstance(s, ReadStored))
     for step in plan.steps.steps:
@@ -98,7 +107,7 @@ def operator_text(plan: RefreshPlan) -> Iterator[str]:
 def _tree(
     node: Relation,
     indent: str,
-    fetched: dict[Scan, LookUpRows | ScanRows],
+    fetched: dict[Scan, Fetching],
     changed: dict[str, ReadChanges],
     stored: ReadStored,
 ) -> Iterator[str]:
@@ -119,8 +128,14 @@ def _tree(
                 yield from _tree(child, indent + "  ", fetched, changed, stored)
 
 
-def _way(stage: LookUpRows | ScanRows) -> str:
-    if isinstance(stage, ScanRows):
-        return f"version {stage.version}, scanned by Spark: {stage.expected} rows"
-    probe = probe_text(stage.leaf, stage.probes[0])
+def _way(stage: Fetching) -> str:
+    match stage:
+        case ScanRows():
+            return f"version {stage.version}, scanned by Spark: {stage.expected} rows"
+        case ReadClock():
+            return shown_clock(stage.leaf.table, stage.version)
+        case LookUpRange():
+            probe = range_text(stage.leaf, stage.range)
+        case LookUpRows():
+            probe = probe_text(stage.leaf, stage.probes[0])
     return f"version {stage.version}, by {probe}: ≈ {stage.expected} rows"

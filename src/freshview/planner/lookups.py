@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from freshview.algebra.clock import is_clock
 from freshview.algebra.relations import Changes, Given, Relation, Scan
 from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import children, with_children
-from freshview.planner.bounds import Bound, Demand, Origin, demands, nothing_demanded
+from freshview.planner.bounds import Bound, Demand, Origin, Range, demands, nothing_demanded
 
 Leaf = Scan | Changes | Given
 
@@ -45,20 +46,28 @@ Probes = tuple[Probe, ...]
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """One leaf and the ways to find its rows; without a probe the leaf is read as a whole.
+    """One leaf and the ways to find its rows; without any the leaf is read as a whole.
 
-    While one of ``needs`` is empty, no row of the leaf matters.
+    All rows that matter are found by any one of the probes, and by any one of the ranges. While one
+    of ``needs`` is empty, no row of the leaf matters.
     """
 
     leaf: Scan
     probes: Probes
     needs: frozenset[Changes | Given] = frozenset()
+    ranges: tuple[Range, ...] = ()
 
 
 def probe_text(leaf: Scan, probe: Probe) -> str:
     """The lookup as text, such as ``orders.o_orderkey ∈ Δlineitem.l_orderkey``."""
     origins = " ∪ ".join(f"{_name(held)}.{a.name}" for held, a in probe.origin.columns)
     return f"{leaf.table}.{probe.key.name} ∈ {origins}"
+
+
+def range_text(leaf: Scan, held: Range) -> str:
+    """The lookup as text, such as ``orders.day between clock1.c2 and clock1.c3``."""
+    limits = (f"{held.leaf.name}.{a.name} and {held.leaf.name}.{b.name}" for a, b in held.limits)
+    return f"{leaf.table}.{held.attribute.name} between " + ", or ".join(limits)
 
 
 def _name(leaf: Leaf) -> str:
@@ -96,10 +105,10 @@ class LookupPlanner:
                 for p in probes
             )
             scan = lookup.leaf
-            key = (scan.table, scan.attributes, scan.state, probes, lookup.needs)
+            key = (scan.table, scan.attributes, scan.state, probes, lookup.needs, lookup.ranges)
             leaf = self._known.setdefault(key, scan)
             merged[scan] = leaf
-            found[leaf] = LookUp(leaf, probes, lookup.needs)
+            found[leaf] = replace(lookup, leaf=leaf, probes=probes)
         return _with_leaves(numbered, merged), tuple(found.values())
 
     def _numbered(self, node: Relation) -> Relation:
@@ -112,17 +121,25 @@ class LookupPlanner:
 
 
 def _outwards(demanded: dict[Leaf, Demand], stored: str) -> Iterator[LookUp]:
-    """The scans in an order in which each can be probed by what is known, others last."""
+    """The scans in an order in which each can be probed by what is known, others last.
+
+    Clocks are known from the start.
+    """
     known: set[Leaf] = {
         leaf for leaf in demanded if not isinstance(leaf, Scan) or leaf.table == stored
     }
     waiting = [leaf for leaf in demanded if isinstance(leaf, Scan) and leaf not in known]
     while waiting:
-        ready = next(
-            ((leaf, p) for leaf in waiting if (p := _probes(demanded[leaf].bounds, known))), None
+        found = [(leaf, _probes(demanded[leaf].bounds, known)) for leaf in waiting]
+        leaf, probes = next(
+            (
+                (leaf, probes)
+                for leaf, probes in found
+                if is_clock(leaf.table) or probes or demanded[leaf].ranges
+            ),
+            found[0],
         )
-        leaf, probes = ready or (waiting[0], ())
-        yield LookUp(leaf, probes, demanded[leaf].needs)
+        yield LookUp(leaf, probes, demanded[leaf].needs, demanded[leaf].ranges)
         waiting.remove(leaf)
         known.add(leaf)
 

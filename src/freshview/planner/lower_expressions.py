@@ -13,10 +13,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from freshview.algebra.aggregates import AggregateCall
+from freshview.algebra.clock_time import microseconds
 from freshview.algebra.expressions import Call, Column, Expression, Literal, Opaque, walk
 from freshview.algebra.schema import decimal_type
 from freshview.algebra.windows import Frame, Ordering, WindowCall
 from freshview.frontend.expressions import special_word
+from freshview.frontend.leaves import internal_literal
 from freshview.frontend.scala import CATALYST, JavaObject, scala_of
 
 if TYPE_CHECKING:
@@ -138,6 +140,9 @@ class ExpressionLowering:
         if isinstance(value, str) and declared == "string":
             create = self._scala.singleton(CATALYST + "expressions.Literal").create
             return create(value, self.type(declared))
+        if isinstance(value, dt.datetime):
+            held = microseconds(value)
+            return internal_literal(self._scala, held, self.type(declared), declared)
         if isinstance(value, dt.date) and declared == "date":
             return self._parser.parseExpression(f"DATE '{value.isoformat()}'")
         if isinstance(value, Decimal | int) and decimal_type(declared):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from freshview.algebra.clock import is_clock
 from freshview.algebra.relations import Changes, Given, Relation, Scan, State
 from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import scans, walk
@@ -16,13 +17,18 @@ from freshview.planner.stages import (
     ApplyRows,
     EvaluateRefresh,
     EvaluateStep,
+    LookUpRange,
     LookUpRows,
     ReadChanges,
+    ReadClock,
     ReadStored,
     ScanRows,
     Stage,
 )
 from freshview.planner.strategy import Refreshed, StoredKeys, Strategy
+
+RANGE_SHARE = 100
+"""Of so many rows of a table one is expected to turn when the clock moves: a day of some months."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +145,8 @@ def refresh_plan(
     )
     stages += _evaluations(steps, reading, sources, limits)
     stages.append(ApplyRows(strategy.view, tuple(a.name for a in strategy.key)))
-    local = sum(s.expected for s in stages if isinstance(s, LookUpRows | ReadStored)) + touched
+    found = (s.expected for s in stages if isinstance(s, LookUpRows | LookUpRange | ReadStored))
+    local = sum(found) + touched
     scanned = tuple(s.expected for s in stages if isinstance(s, ScanRows))
     evaluations = sum(isinstance(s, EvaluateStep) for s in stages)
     everything = sum(sources[scan.table].rows for scan in scans(strategy.relation))
@@ -217,16 +224,23 @@ class _Expected:
 
 def _operand(
     lookup: LookUp, expected: _Expected, sources: Mapping[str, Source], limits: Limits
-) -> LookUpRows | ScanRows:
+) -> LookUpRows | LookUpRange | ReadClock | ScanRows:
     leaf = lookup.leaf
     source = sources[leaf.table]
     version = source.before if leaf.state is State.PRE else source.after
+    if is_clock(leaf.table):
+        expected.of_lookup(leaf, 1)
+        return ReadClock(leaf, version)
     found = [(p, keys) for p in lookup.probes if (keys := expected.of(p.origin)) is not None]
     if found:
         rows = min(_met(keys, source) for _, keys in found)
         if rows <= limits.lookup_rows:
             expected.of_lookup(leaf, rows)
             return LookUpRows(leaf, version, tuple(p for p, _ in found), rows, lookup.needs)
+    if lookup.ranges:
+        rows = max(1, source.rows // RANGE_SHARE)
+        expected.of_lookup(leaf, rows)
+        return LookUpRange(leaf, version, lookup.ranges[0], rows, lookup.needs)
     return ScanRows(leaf, version, source.rows, lookup.needs)
 
 

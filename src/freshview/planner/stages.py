@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from freshview.algebra.clock import is_clock
+from freshview.algebra.clock_time import shown_clock
 from freshview.algebra.relations import Changes, Given, Relation, Scan, State
-from freshview.planner.lookups import Probes, probe_text
+from freshview.delta.moving_window import MOVED
+from freshview.planner.bounds import Range
+from freshview.planner.lookups import Probes, probe_text, range_text
 from freshview.reasons import Reason
 
 
@@ -20,6 +24,9 @@ class ReadChanges:
     rows: int | None = None
 
     def __str__(self) -> str:
+        if is_clock(self.source):
+            before, now = (shown_clock(self.source, v) for v in (self.after, self.upto))
+            return f"{self.source} moves from {before} to {now}"
         known = "" if self.rows is None else f": {self.rows} rows"
         return f"read changes of {self.source} from version {self.after} to {self.upto}{known}"
 
@@ -42,6 +49,35 @@ class LookUpRows:
 
 
 @dataclass(frozen=True, slots=True)
+class LookUpRange:
+    """The rows of an operand between the limits that a temporary holds: those the clock may turn."""
+
+    leaf: Scan
+    version: int
+    range: Range
+    expected: int
+    needs: frozenset[Changes | Given] = frozenset()
+
+    def __str__(self) -> str:
+        return (
+            f"look up {self.leaf.table} {_state(self.leaf)} (version {self.version}) where"
+            f" {range_text(self.leaf, self.range)}: ≈ {self.expected} rows"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadClock:
+    """The clock's one row, before the refresh or as it is pinned."""
+
+    leaf: Scan
+    version: int
+
+    def __str__(self) -> str:
+        value = shown_clock(self.leaf.table, self.version)
+        return f"read {self.leaf.table} {_state(self.leaf)}: {value}"
+
+
+@dataclass(frozen=True, slots=True)
 class ScanRows:
     """A whole operand, read by Spark: no key leads to it, or too many rows would come."""
 
@@ -51,9 +87,11 @@ class ScanRows:
     needs: frozenset[Changes | Given] = frozenset()
 
     def __str__(self) -> str:
+        turned = any(isinstance(one, Given) and one.name.startswith(MOVED) for one in self.needs)
+        why = "; the clock is not compared with a column, so it gives no range" * turned
         return (
             f"scan {self.leaf.table} {_state(self.leaf)} (version {self.version}) with Spark:"
-            f" {self.expected} rows"
+            f" {self.expected} rows{why}"
         )
 
 
@@ -124,10 +162,12 @@ class Recompute:
         return f"recompute {self.view} in full and overwrite it ({self.reason.code})"
 
 
+Fetching = LookUpRows | LookUpRange | ReadClock | ScanRows
+"""The stages that bring the rows of a leaf."""
+
 Stage = (
     ReadChanges
-    | LookUpRows
-    | ScanRows
+    | Fetching
     | EvaluateStep
     | ReadStored
     | EvaluateRefresh

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from freshview.algebra.clock import is_clock
 from freshview.algebra.expressions import Column
 from freshview.algebra.relations import (
     Aggregate,
@@ -120,7 +121,13 @@ class Strategy:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        return tables(self.relation)
+        """The tables and views that it reads."""
+        return tuple(table for table in tables(self.relation) if not is_clock(table))
+
+    @property
+    def clocks(self) -> tuple[str, ...]:
+        """The clocks that it reads."""
+        return tuple(table for table in tables(self.relation) if is_clock(table))
 
     @property
     def is_counted(self) -> bool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from freshview.algebra.clock import is_moving
 from freshview.algebra.expressions import (
     Column,
     Expression,
@@ -57,7 +58,7 @@ def _push(node: Relation) -> Relation:
             return _push_into(child, conjuncts(predicate), node)
         case Join(_, _, on) if on is not None:
             return _into_join(node, conjuncts(on))
-        case Semijoin(_, right, on) if on is not None:
+        case Semijoin(_, right, on) if on is not None and not is_moving(node):
             inside, rest = _split(conjuncts(on), right.attributes)
             if not inside:
                 return node

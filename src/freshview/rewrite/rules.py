@@ -6,8 +6,16 @@ from freshview.algebra.relations import Relation
 from freshview.rewrite.merge_projections import merge_projections
 from freshview.rewrite.prune_columns import prune_columns
 from freshview.rewrite.push_selection import push_selection
+from freshview.rewrite.read_clock import read_clock
 
-RULES = (push_selection, merge_projections, push_selection, prune_columns, merge_projections)
+RULES = (
+    push_selection,
+    merge_projections,
+    push_selection,
+    prune_columns,
+    read_clock,
+    merge_projections,
+)
 
 
 def rewrite(relation: Relation) -> Relation:

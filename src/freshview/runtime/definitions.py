@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from freshview.algebra.clock import is_clock
 from freshview.algebra.relations import Relation
 from freshview.algebra.schema import COUNT_NAME
 from freshview.errors import (
@@ -38,13 +39,17 @@ from freshview.frontend.catalyst import (
     import_sql,
     stand_in,
 )
-from freshview.frontend.reasons import refusals
+from freshview.frontend.clock_plans import at_moment
+from freshview.frontend.reasons import clock_refusals, refusals
 from freshview.planner.kept_columns import is_storable
 from freshview.planner.strategy import Strategy
 from freshview.planner.techniques import WANTED, strategy
+from freshview.reasons import Reason
 from freshview.runtime.catalog import Catalog, Entry, ViewEntry
 from freshview.runtime.commit import SourceVersion
+from freshview.runtime.named_tables import session_with
 from freshview.runtime.sources import Sources
+from freshview.storage.interface import picked
 
 if TYPE_CHECKING:
     from freshview.runtime.warehouse import Warehouse
@@ -190,6 +195,24 @@ class Definitions:
             session = self._session_of(entry, self._schemas(entry.sources, None))
             return self.from_function(entry.name, function, warehouse, session, wanted=entry.wanted)
         return self.from_function(entry.name, function, warehouse, wanted=entry.wanted)
+
+    def evaluated_at(
+        self, entry: ViewEntry, versions: Mapping[str, int], warehouse: Warehouse
+    ) -> DataFrame:
+        """The definition itself, not our algebra of it, over pinned versions and at their moment."""
+
+        def read(table: str) -> DataFrame:
+            held = self._sources.read(table, versions[table])
+            known = entry.source_columns[table]
+            return picked(held, [column for column in known if column in held.columns])
+
+        clocks = {name: version for name, version in versions.items() if is_clock(name)}
+        if entry.sql is None:
+            with tables_read_by(read):
+                return at_moment(call(self.function(entry), warehouse), clocks)
+        named = {name: read(name) for name in entry.sources}
+        session = session_with(self._spark(), named, entry.settings)
+        return at_moment(session.sql(entry.sql), clocks)
 
     def _check_settings(self, entry: ViewEntry) -> None:
         """The session must understand the query as the one did that defined the view."""
@@ -342,7 +365,19 @@ def check_applicable(name: str, wanted: str, made: Strategy) -> None:
 
 
 def _checked(name: str, relation: Relation, wanted: str) -> Strategy:
-    for refusal in refusals(relation):
+    _check_maintainable(name, refusals(relation))
+    check_columns(name, [attribute.name for attribute in relation.attributes])
+    no_types = all(attribute.type == "void" for attribute in relation.attributes)
+    for attribute in relation.attributes:
+        if no_types or not is_storable(attribute):
+            raise InvalidColumnType(name=name, column=attribute.name, type=attribute.type)
+    made = strategy(name, relation, WANTED[wanted])
+    _check_maintainable(name, clock_refusals(made.relation))
+    return made
+
+
+def _check_maintainable(name: str, refused: Iterable[Reason]) -> None:
+    for refusal in refused:
         raise ViewNotMaintainable(
             name=name,
             subject=refusal.subject,
@@ -350,12 +385,6 @@ def _checked(name: str, relation: Relation, wanted: str) -> Strategy:
             why=refusal.why,
             do=refusal.do,
         )
-    check_columns(name, [attribute.name for attribute in relation.attributes])
-    no_types = all(attribute.type == "void" for attribute in relation.attributes)
-    for attribute in relation.attributes:
-        if no_types or not is_storable(attribute):
-            raise InvalidColumnType(name=name, column=attribute.name, type=attribute.type)
-    return strategy(name, relation, WANTED[wanted])
 
 
 def check_columns(name: str, columns: Sequence[str]) -> None:

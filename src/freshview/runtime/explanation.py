@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from freshview.algebra.clock import is_clock
+from freshview.algebra.clock_time import shown_clock
 from freshview.delta.derivation import Kind
 from freshview.errors import HistoryLost
 from freshview.planner.derivation_text import derivation_text
@@ -95,11 +97,12 @@ def explain(
     """
     strategy = parts.strategy(entry)
     consumed = refresher.consumed(entry)
-    vector = {name: parts.sources.pinned(name) for name in entry.sources}
+    read = (*entry.sources, *strategy.clocks)
+    vector = {name: parts.sources.pinned(name) for name in read}
     growing = refresher.incremental.append_only(vector)
     sources = tuple(
         _moved(name, consumed, vector[name].version) + (" (append-only)" if name in growing else "")
-        for name in entry.sources
+        for name in read
     )
     plan: RefreshPlan | None = None
     assumed, stages = False, tuple[Stage, ...]()
@@ -143,7 +146,7 @@ def _derivations(strategy: Strategy) -> tuple[str, ...]:
     if strategy.reason is not None:
         return ()
     lines: list[str] = []
-    for source in strategy.sources:
+    for source in (*strategy.sources, *strategy.clocks):
         lines += [f"{source} changes", *("  " + line for line in derivation_text(strategy, source))]
     return tuple(lines)
 
@@ -176,5 +179,9 @@ def _plan(
 
 
 def _moved(name: str, consumed: Consumed, latest: int) -> str:
-    has = consumed.sources[name].version
+    held = consumed.sources.get(name)
+    has = latest if held is None else held.version  # None: its function reads a clock since now
+    if is_clock(name):
+        before, now = (shown_clock(name, version) for version in (has, latest))
+        return f"{name} {now}" if has == latest else f"{name} {before}→{now}"
     return f"{name}@{has}" if has == latest else f"{name}@{has}→{latest}"

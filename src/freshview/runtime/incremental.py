@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 
+from freshview.algebra.clock import is_clock
 from freshview.algebra.relations import Changes, Given, Relation, Scan
 from freshview.algebra.traverse import walk
 from freshview.delta.derivation import Kind
@@ -31,8 +32,10 @@ from freshview.planner.stages import (
     ApplyRows,
     EvaluateRefresh,
     EvaluateStep,
+    LookUpRange,
     LookUpRows,
     ReadChanges,
+    ReadClock,
     ReadStored,
     Recompute,
     ScanRows,
@@ -42,6 +45,7 @@ from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason
 from freshview.runtime.cancellation import check
 from freshview.runtime.catalog import Policy, ViewEntry
+from freshview.runtime.clock import clock_rows, moment_text
 from freshview.runtime.commit import Consumed, SourceVersion
 from freshview.runtime.fetching import rows_that_fit
 from freshview.runtime.outcome import outcome
@@ -53,7 +57,7 @@ from freshview.storage.features import APPEND_ONLY
 from freshview.storage.interface import COUNT, Rows, picked
 
 if TYPE_CHECKING:
-    from freshview.runtime.refresh import Refresh
+    from freshview.runtime.refresh_run import Refresh
 
 PlanKey = tuple[int, frozenset[tuple[str, Kind]]]
 ChangesKey = tuple[str, int, int, tuple[str, ...]]
@@ -115,18 +119,17 @@ class IncrementalRefresh:
         change = None
         if arrived:
             change = self.change(strategy, kinds(arrived, self.append_only(vector)))
-        rows_in = sum(counts.values())
+        rows_in = sum(count for name, count in counts.items() if not is_clock(name))
         if change is None:
             commit = run.commit(entry, consumed, vector, ADVANCED)
             point("refresh.before_commit")
             version, _ = self.parts.tables.append(self.parts.catalog.path(entry), None, commit)
             point("refresh.after_commit")
             spent = (time.perf_counter() - started) * 1000
-            return ViewReport(
-                entry.name, ADVANCED, entry.technique, version, rows_in=rows_in, ms=spent
-            )
+            made = ViewReport(entry.name, ADVANCED, entry.technique, version, rows_in=rows_in)
+            return replace(made, ms=spent, moment=moment_text(vector))
         plan = self.plan(entry, strategy, consumed, vector, counts, change)
-        everything = sum(self._rows(name, source) for name, source in vector.items())
+        everything = sum(self._rows(name, vector[name]) for name in entry.sources)
         run.source_rows[entry.name] = everything
         if policy is Policy.AUTO and plan.costs.prefers_full:
             raise Preferred(cheaper(plan))
@@ -148,6 +151,7 @@ class IncrementalRefresh:
             full_ms=plan.costs.full_ms,
             served_by="native" if isinstance(work.touched, pa.Table) else "spark",
             stages_ms=work.stages_ms,
+            moment=moment_text(vector),
         )
 
     def _run_stages(
@@ -271,6 +275,11 @@ class IncrementalRefresh:
             case LookUpRows():
                 with work.timed("look up"):
                     self._look_up(stage, work)
+            case LookUpRange():
+                with work.timed("look up"):
+                    self._look_up_range(stage, work)
+            case ReadClock(leaf, version):
+                work.leaves[leaf] = clock_rows(leaf.table, version)
             case ScanRows():
                 self._scan(stage, work)
             case EvaluateStep(relation, leaf):
@@ -307,6 +316,21 @@ class IncrementalRefresh:
         if isinstance(rows, pa.Table):
             work.read(leaf, rows.num_rows)
 
+    def _look_up_range(self, stage: LookUpRange, work: Work) -> None:
+        if work.is_idle(stage.needs):
+            self._fetch_none(stage, work)
+            return
+        ends = work.ends(stage.range)
+        if ends is None:
+            self._scan(ScanRows(stage.leaf, stage.version, stage.expected), work)
+            return
+        leaf, key = stage.leaf, stage.range.attribute.name
+        columns = [a.name for a in leaf.attributes]
+        rows = self.parts.sources.between(leaf.table, stage.version, columns, key, ends)
+        work.leaves[leaf] = rows
+        if isinstance(rows, pa.Table):
+            work.read(leaf, rows.num_rows)
+
     def _scan(self, stage: ScanRows, work: Work) -> None:
         if work.is_idle(stage.needs):
             self._fetch_none(stage, work)
@@ -316,7 +340,7 @@ class IncrementalRefresh:
         work.leaves[leaf] = self.parts.sources.scan(leaf.table, stage.version, columns)
         work.read(leaf, stage.expected)
 
-    def _fetch_none(self, stage: LookUpRows | ScanRows, work: Work) -> None:
+    def _fetch_none(self, stage: LookUpRows | LookUpRange | ScanRows, work: Work) -> None:
         """No row of the leaf matters, so none is read; only its types are asked for."""
         leaf = stage.leaf
         columns = [a.name for a in leaf.attributes]

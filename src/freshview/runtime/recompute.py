@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
+from freshview.algebra.clock import is_clock
+from freshview.algebra.relations import Scan
 from freshview.algebra.traverse import scans
 from freshview.faults import point
 from freshview.planner.lower import TableLeaf, lower
 from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason
+from freshview.rewrite.read_clock import fix_clock
 from freshview.runtime.catalog import ViewEntry
+from freshview.runtime.clock import clock_rows, clocks_of, moment_text
 from freshview.runtime.commit import Consumed, SourceVersion, commit_of, definition_of
 from freshview.runtime.fetching import fetched, fits
 from freshview.runtime.parts import Parts
@@ -23,19 +27,28 @@ from freshview.storage.choose import Served
 from freshview.storage.interface import picked
 
 if TYPE_CHECKING:
-    from freshview.runtime.refresh import Refresh
+    from freshview.runtime.refresh_run import Refresh
 
 
 def stored_rows(parts: Parts, strategy: Strategy, vector: Mapping[str, SourceVersion]) -> DataFrame:
     """Every stored row of a view, computed from scratch over pinned sources."""
+    clocks = {name: vector[name].version for name in clocks_of(vector)}
+    rows = fix_clock(strategy.rows, clocks)
     leaves: dict[TableLeaf, DataFrame] = {
-        scan: parts.sources.scan(
-            scan.table, vector[scan.table].version, [a.name for a in scan.attributes]
-        )
-        for scan in scans(strategy.rows)
+        scan: _leaf(parts, scan, vector[scan.table].version) for scan in scans(rows)
     }
-    lowered = lower(parts.spark(), strategy.rows, leaves)
+    lowered = lower(parts.spark(), rows, leaves)
     return picked(lowered.dataframe, [lowered.columns[a] for a in strategy.stored])
+
+
+def _leaf(parts: Parts, scan: Scan, version: int) -> DataFrame:
+    """A whole source; of a clock, the row that is left where it could not be made a constant."""
+    if not is_clock(scan.table):
+        return parts.sources.scan(scan.table, version, [a.name for a in scan.attributes])
+    (column,) = scan.attributes
+    kind = f"{column.name} {column.type}"
+    row: DataFrame = parts.spark().createDataFrame(clock_rows(scan.table, version), kind)
+    return row
 
 
 def recompute(
@@ -102,7 +115,7 @@ def _report(
 ) -> ViewReport:
     version, served = written
     state = parts.tables.state(parts.catalog.path(entry), version)
-    read = sum(parts.sources.state(n, s.version).rows or 0 for n, s in vector.items())
+    read = sum(parts.sources.state(n, vector[n].version).rows or 0 for n in entry.sources)
     run.source_rows[entry.name] = read
     return ViewReport(
         entry.name,
@@ -115,4 +128,5 @@ def _report(
         reason=reason.code,
         why=reason.why,
         served_by=served.by,
+        moment=moment_text(vector),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from freshview.algebra.clock import is_clock
 from freshview.errors import (
     DefinitionChanged,
     DefinitionUnavailable,
@@ -43,6 +44,8 @@ def reason_for_full(
     if policy is Policy.FULL:
         return ASKED_FOR_FULL
     for name, source in vector.items():
+        if is_clock(name):
+            continue  # it may go back, and that is a change like any other
         before = consumed.sources.get(name)
         if before is None or not _follows(parts, name, before, source):
             return Reason(

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeVar
-
-import pyarrow as pa
 
 from freshview.errors import (
     Cancelled,
@@ -30,74 +27,25 @@ from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason, reason_of
 from freshview.runtime.cancellation import Interrupted, check, noted
 from freshview.runtime.catalog import Policy, ViewEntry, new_place
+from freshview.runtime.clock import clocks_of, moment_of, moment_text
 from freshview.runtime.commit import Consumed, SourceVersion, consumed_of
 from freshview.runtime.epochs import OldNews
-from freshview.runtime.incremental import ChangesKey, Handover, IncrementalRefresh, Preferred
+from freshview.runtime.incremental import IncrementalRefresh, Preferred
 from freshview.runtime.lease import Lease, lease, view_lease
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
 from freshview.runtime.recompute import create, recompute
 from freshview.runtime.recompute_reasons import WITHOUT_STATE, is_redefined, reason_for_full
 from freshview.runtime.refresh_log import failure
+from freshview.runtime.refresh_run import Overtaken, Refresh
 from freshview.runtime.report import UNCHANGED, Report, ViewReport
 from freshview.runtime.retries import attempts
-from freshview.runtime.sources import Sources
 from freshview.runtime.spark_failures import spark_failures
 from freshview.runtime.view_graph import base_tables, refresh_order
-from freshview.storage.interface import Commit
 from freshview.storage.write_errors import spark_writes
 
 VIEW_LEASE_S = 600.0
 Made = TypeVar("Made")
-
-
-@dataclass(slots=True)
-class Refresh:
-    """One refresh: the pinned versions, and what refreshed views hand to those above them."""
-
-    sources: Sources
-    pinned: dict[str, SourceVersion]
-    after: int = 0
-    """The newest epoch from before the versions were pinned."""
-    missing: dict[str, FreshviewError] = field(default_factory=dict)
-    """Tables that are not where they were, or have half of a transaction."""
-    handed: dict[str, Handover] = field(default_factory=dict)
-    changes: dict[ChangesKey, pa.Table] = field(default_factory=dict)
-    """What was read of the sources' changes, for the views that come next."""
-    reports: list[ViewReport] = field(default_factory=list)
-    source_rows: dict[str, int] = field(default_factory=dict)
-    identity: str = field(default_factory=lambda: uuid.uuid4().hex)
-    lease: Lease | None = None
-    """The lease of the view that is being refreshed."""
-
-    def commit(
-        self,
-        entry: ViewEntry,
-        consumed: Consumed,
-        sources: Mapping[str, SourceVersion],
-        mode: str,
-    ) -> Commit:
-        """The commit that follows a view's state, once it is sure that the view is still ours."""
-        assert self.lease is not None
-        check()
-        self.lease.check()
-        self.check_pinned(sources)
-        return consumed.next(entry, sources, mode, self.lease.fence)
-
-    def check_pinned(self, vector: Mapping[str, SourceVersion]) -> None:
-        """Raises Overtaken if a table was put in the place of one that was pinned."""
-        for name, pinned in vector.items():
-            if self.sources.identity(name, pinned.version) != pinned.commit:
-                raise Overtaken(name)
-
-    def release(self) -> None:
-        """Let go of the rows that were handed over."""
-        for handover in self.handed.values():
-            handover.release()
-
-
-class Overtaken(Exception):
-    """Another refresher has brought a view past the versions that this refresh pinned."""
 
 
 class Refresher:
@@ -194,7 +142,7 @@ class Refresher:
         run = self.uncrowded(entry.name, lambda: self._sources_refreshed(entry))
         try:
             with self._logged_if_it_fails(run):
-                vector = {name: run.pinned[name] for name in entry.sources}
+                vector = run.vector(entry, strategy.clocks)
                 with spark_failures(entry.name), self._pinned_is_there(entry, run):
                     if not fits(vector):
                         raise Overtaken
@@ -334,7 +282,8 @@ class Refresher:
     def pending(self, entry: ViewEntry) -> dict[str, tuple[int, int]]:
         """The sources with changes that the view has not consumed: versions it has and newest."""
         consumed = self.consumed(entry)
-        latest = {name: self.parts.sources.latest(name) for name in entry.sources}
+        names = (*entry.sources, *clocks_of(consumed.sources))
+        latest = {name: self.parts.sources.latest(name) for name in names}
         return {
             name: (consumed.sources[name].version, version)
             for name, version in latest.items()
@@ -344,7 +293,7 @@ class Refresher:
     def _pinned_run(self, names: Iterable[str]) -> Refresh:
         """One version vector for the whole refresh, at whole transactions only."""
         after = self.parts.epochs.last_number()
-        run = Refresh(self.parts.sources, {}, after)
+        run = Refresh(self.parts.sources, {}, moment_of(self.parts.sources.clock), after)
         with self.parts.transactions.whole() as held:
             unfinished = self.parts.transactions.unfinished
             for name in names:
@@ -397,12 +346,13 @@ class Refresher:
             consumed = self.consumed(entry)
         except WITHOUT_STATE:
             return None
-        if not all(run.pinned[n].is_same(consumed.sources.get(n)) for n in entry.sources):
+        vector = run.vector(entry, clocks_of(consumed.sources))
+        if not all(pinned.is_same(consumed.sources.get(n)) for n, pinned in vector.items()):
             return None
         if is_redefined(self.parts, entry, consumed):
             return None
-        ms = _since(started)
-        return ViewReport(entry.name, UNCHANGED, entry.technique, consumed.version, ms=ms)
+        made = ViewReport(entry.name, UNCHANGED, entry.technique, consumed.version)
+        return replace(made, ms=_since(started), moment=moment_text(vector))
 
     def _changed(self, entry: ViewEntry, policy: Policy, run: Refresh) -> ViewReport:
         try:
@@ -413,9 +363,10 @@ class Refresher:
                     raise Overtaken(entry.name) from lost  # by one who has just computed it anew
                 raise
             return self._recreate(entry, policy, run, lost)
-        vector = {name: run.pinned[name] for name in entry.sources}
+        vector = run.vector(entry, clocks_of(consumed.sources))
         self._check_not_overtaken(consumed, vector)
         strategy = self.parts.strategy(entry, vector)
+        vector = run.vector(entry, strategy.clocks)
         reason = reason_for_full(self.parts, entry, policy, strategy, consumed, vector)
         if reason is None:
             try:
@@ -431,7 +382,8 @@ class Refresher:
     def _check_not_overtaken(self, consumed: Consumed, vector: Mapping[str, SourceVersion]) -> None:
         """A view that has a later version of a table was refreshed by somebody else meanwhile.
 
-        Unless the table has no such version: then it was put back.
+        Unless the table has no such version: then it was put back. So with the clock: if it is not yet
+        as late as the view, it was set back, and the view follows it.
         """
         for name, source in vector.items():
             has = consumed.sources.get(name)
@@ -447,8 +399,9 @@ class Refresher:
         reason = reason_of(lost)
         if policy is Policy.STRICT:
             raise NotIncremental(name=entry.name, reason=reason.code, why=reason.why, do=reason.do)
-        vector = {name: run.pinned[name] for name in entry.sources}
-        path, strategy = self.parts.catalog.path(entry), self.parts.strategy(entry, vector)
+        path = self.parts.catalog.path(entry)
+        strategy = self.parts.strategy(entry, run.vector(entry, ()))
+        vector = run.vector(entry, strategy.clocks)
         if isinstance(lost, TableMissing | NotFresh):
             return self._renew(entry, strategy, vector, run, reason)
         number = self.parts.tables.number(path, entry.application)

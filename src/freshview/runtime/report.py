@@ -32,6 +32,8 @@ class ViewReport:
     incremental_ms: float | None = None
     full_ms: float | None = None
     served_by: str = ""
+    moment: str | None = None
+    """The day or moment for which a view that reads the clock was refreshed."""
     stages_ms: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -56,6 +58,9 @@ class Report:
             table.add_column(column)
         for column in ("rows in", "rows read", "rows out", "ms"):
             table.add_column(column, justify="right")
+        moving = any(view.moment is not None for view in self.views)
+        if moving:
+            table.add_column("for")
         table.add_column("reason")
         for view in self.views:
             table.add_row(
@@ -65,6 +70,7 @@ class Report:
                 f"{view.rows_read:,}",
                 f"{view.rows_out:,}",
                 f"{view.ms:,.0f}",
+                *([view.moment or ""] if moving else []),
                 view.reason or "",
             )
         return table

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from freshview.algebra.clock import is_clock
 from freshview.errors import HistoryLost
 from freshview.planner.plan import source_columns
 from freshview.planner.strategy import Strategy
@@ -26,6 +27,8 @@ def changed_schema(
     those of today. What is not read may change as it likes.
     """
     for name, source in now.items():
+        if is_clock(name):
+            continue
         versions = (before[name].version, source.version)
         if versions[0] != versions[1]:
             for column, why in _changed(sources, name, *versions, source_columns(strategy, name)):

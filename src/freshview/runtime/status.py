@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from freshview.errors import FreshviewError
 from freshview.runtime.catalog import ViewEntry
+from freshview.runtime.clock import moment_text
 from freshview.runtime.parts import Parts
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class ViewStatus:
     sources: Mapping[str, int]
     pending: Mapping[str, tuple[int, int]]
     problem: str | None = None
+    moment: str | None = None
+    """The day or moment for which a view that reads the clock was refreshed."""
 
     @property
     def fresh(self) -> bool:
@@ -41,7 +44,7 @@ def status_of(parts: Parts, refresher: Refresher, entry: ViewEntry) -> ViewStatu
         return ViewStatus(
             entry.name, entry.technique, entry.policy.value, None, None, {}, {}, error.code
         )
-    versions = {name: source.version for name, source in consumed.sources.items()}
+    versions = {name: consumed.sources[name].version for name in entry.sources}
     return ViewStatus(
         entry.name,
         entry.technique,
@@ -50,4 +53,5 @@ def status_of(parts: Parts, refresher: Refresher, entry: ViewEntry) -> ViewStatu
         rows,
         versions,
         pending,
+        moment=moment_text(consumed.sources),
     )

@@ -37,23 +37,22 @@ from freshview.runtime.catalog import (
     new_place,
 )
 from freshview.runtime.check import CheckResult, check_readable, compare, repair
+from freshview.runtime.clock import Clock, system_clock
 from freshview.runtime.definitions import (
     Definitions,
     ViewFunction,
-    call,
     check_applicable,
     check_columns,
     function_name,
     reading,
     settings_of,
-    tables_read_by,
     wanted_technique,
 )
 from freshview.runtime.epochs import Epochs
 from freshview.runtime.evaluation import Evaluator
 from freshview.runtime.explanation import Explanation, explain
 from freshview.runtime.lease import Lease, lease, view_lease
-from freshview.runtime.named_tables import location_of, session_with
+from freshview.runtime.named_tables import location_of
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
 from freshview.runtime.recompute_reasons import (
@@ -74,7 +73,6 @@ from freshview.runtime.vacuum import DEFAULT_HOURS, Leftover, leftovers
 from freshview.runtime.view_graph import check_replaceable
 from freshview.storage.choose import Limits as StorageLimits
 from freshview.storage.choose import Tables
-from freshview.storage.interface import picked
 from freshview.storage.native import NativeStorage
 from freshview.storage.places import check_place
 from freshview.storage.spark import SparkStorage
@@ -90,6 +88,7 @@ class Warehouse:
         spark: SparkSession | None = None,
         limits: Limits | None = None,
         storage_limits: StorageLimits | None = None,
+        clock: Clock = system_clock,
     ) -> None:
         self.root = Path(path).absolute()
         self.catalog = Catalog(self.root)
@@ -97,7 +96,7 @@ class Warehouse:
         self._given_spark = spark
         native = NativeStorage()
         tables = Tables(native, lambda: SparkStorage(self.spark), storage_limits)
-        sources = Sources(self.catalog, tables)
+        sources = Sources(self.catalog, tables, clock)
         self._definitions = Definitions(lambda: self.spark, self.catalog, sources)
         self.parts = Parts(
             self.root,
@@ -328,7 +327,7 @@ class Warehouse:
         strategy = self.parts.strategy(entry, consumed.sources)
         versions = {n: s.version for n, s in consumed.sources.items()}
         with progress(f"checking {name}"):
-            expected = self._evaluate_at(entry, versions)
+            expected = self._definitions.evaluated_at(entry, versions, self)
             actual = self.parts.sources.read(name, consumed.version)
             result = compare(entry, strategy, consumed, expected, actual, sample)
             if not repair_groups:
@@ -455,20 +454,6 @@ class Warehouse:
         self.parts.evaluator.forget(entry.name)
         shutil.rmtree(self.catalog.path(entry), ignore_errors=True)
 
-    def _evaluate_at(self, entry: ViewEntry, versions: Mapping[str, int]) -> DataFrame:
-        """The definition itself, not our algebra of it, over pinned versions."""
-
-        def read(table: str) -> DataFrame:
-            held = self.parts.sources.read(table, versions[table])
-            known = entry.source_columns[table]
-            return picked(held, [column for column in known if column in held.columns])
-
-        if entry.sql is None:
-            with tables_read_by(read):
-                return call(self._definitions.function(entry), self)
-        named = {name: read(name) for name in versions}
-        return session_with(self.spark, named, entry.settings).sql(entry.sql)
-
 
 def _from_pandas(name: str, rows: Any) -> pa.Table:
     try:
@@ -483,9 +468,15 @@ def _names(rows: pa.Table | pa.Schema) -> list[str]:
 
 
 def open_warehouse(
-    path: str | Path, spark: SparkSession | None = None, *, create: bool = True
+    path: str | Path,
+    spark: SparkSession | None = None,
+    *,
+    create: bool = True,
+    clock: Clock | None = None,
 ) -> Warehouse:
     """Open a warehouse folder, making it one if it is none yet and ``create`` allows it.
+
+    Views over ``current_date()`` and the like are refreshed for the moment that ``clock`` returns.
 
     A transaction that was interrupted is completed, as far as its tables allow it; if they do not,
     the next refresh says so. One that somebody is working on is left to them, and so is one for which
@@ -493,7 +484,7 @@ def open_warehouse(
     """
     if create:
         Catalog.create(Path(path).absolute())
-    warehouse = Warehouse(path, spark)
+    warehouse = Warehouse(path, spark, clock=clock or system_clock)
     with suppress(Busy, WriteFailed):
         warehouse.parts.transactions.recover(wait_s=0)
     return warehouse

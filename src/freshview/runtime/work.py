@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from freshview.algebra.relations import Changes, Given, Scan
 from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import walk
-from freshview.planner.bounds import Origin
+from freshview.planner.bounds import Origin, Range
 from freshview.planner.lookups import Probe, Probes
 from freshview.planner.lower import TableLeaf
 from freshview.planner.plan import ChangePlan, Steps
@@ -82,6 +82,17 @@ class Work:
         if probe.null_safe and probe.origin.padded and not keys.null_count:
             keys = pa.concat_arrays([keys, pa.nulls(1, keys.type)])
         return probe, keys if probe.null_safe else keys.drop_null()
+
+    def ends(self, held: Range) -> tuple[pa.Array, pa.Array] | None:
+        """The lower and the upper ends of ranges, None if one of them is not known."""
+        row = self.leaves.get(held.leaf)
+        if not isinstance(row, pa.Table):
+            return None
+        lows, highs = (
+            pa.concat_arrays([row[pair[end].name].combine_chunks() for pair in held.limits])
+            for end in (0, 1)
+        )
+        return None if lows.null_count or highs.null_count else (lows, highs)
 
     def _values(self, probe: Probe) -> pa.ChunkedArray | None:
         """The values of a probe's origin, or None if it cannot be used."""

@@ -70,6 +70,20 @@ class Local(Storage, Protocol):
         """See `Storage.lookup`. Rows larger than `limit_bytes` together raise TooManyBytes."""
         ...
 
+    def between(
+        self,
+        path: str,
+        version: int,
+        columns: Sequence[str],
+        key: str,
+        lows: pa.Array,
+        highs: pa.Array,
+        limit: int | None = None,
+        limit_bytes: int | None = None,
+    ) -> pa.Table:
+        """See `Storage.between`. Rows larger than `limit_bytes` together raise TooManyBytes."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -257,6 +271,28 @@ class Tables:
         above: Above = {TooManyBytes: TOO_MANY_BYTES_FOUND}
         if limit is None or limit > bound:
             above[TooManyRows] = TOO_MANY_ROWS_FOUND
+        return self._answered(Operation.LOOKUP, path, reason, state.files, ask, above)
+
+    def between(
+        self,
+        path: str,
+        version: int,
+        columns: Sequence[str],
+        key: str,
+        lows: pa.Array,
+        highs: pa.Array,
+    ) -> tuple[Rows, Served]:
+        """Rows by ranges of a key. More rows than native may hold come lazily from Spark."""
+        state = self.state(path, version)
+        most = (self.limits.lookup_rows, self.limits.lookup_bytes)
+
+        def ask(storage: Storage) -> Rows:
+            if storage is not self.native:
+                return storage.between(path, version, columns, key, lows, highs)
+            return self.native.between(path, version, columns, key, lows, highs, *most)
+
+        above: Above = {TooManyBytes: TOO_MANY_BYTES_FOUND, TooManyRows: TOO_MANY_ROWS_FOUND}
+        reason = serves(state, Operation.LOOKUP)
         return self._answered(Operation.LOOKUP, path, reason, state.files, ask, above)
 
     def create(

@@ -170,6 +170,23 @@ class Storage(Protocol):
         """
         ...
 
+    def between(
+        self,
+        path: str,
+        version: int,
+        columns: Sequence[str],
+        key: str,
+        lows: pa.Array,
+        highs: pa.Array,
+        limit: int | None = None,
+    ) -> Rows:
+        """All rows whose `key` is from `lows[i]` to `highs[i]` for some i, both included, each once.
+
+        For integers, dates and timestamps. A NULL key is in no range, and no end is NULL. More than
+        `limit` rows raises TooManyRows, as in `lookup`.
+        """
+        ...
+
     def create(
         self,
         path: str,

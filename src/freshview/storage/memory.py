@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from deltalake import Schema
 
@@ -30,7 +32,7 @@ from freshview.storage.consolidate import consolidated, spark_identity
 from freshview.storage.features import features_of
 from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_number
 from freshview.storage.native_changes import ChangedFiles
-from freshview.storage.native_match import keys_for
+from freshview.storage.native_match import keys_for, ranges_for
 from freshview.storage.plain_arrow import fitted, nullable_schema, to_arrow
 
 
@@ -148,9 +150,40 @@ class MemoryStorage:
             hits = keys_for(keys, column.type).hits(column)
         except ValueError as problem:
             raise NativeRefused(path=path, operation="lookup", reason=str(problem)) from problem
+        return self._taken(path, self._selected(path, rows, columns), hits, limit, limit_bytes)
+
+    def between(
+        self,
+        path: str,
+        version: int,
+        columns: Sequence[str],
+        key: str,
+        lows: pa.Array,
+        highs: pa.Array,
+        limit: int | None = None,
+        limit_bytes: int | None = None,
+    ) -> pa.Table:
+        """See `Local.between`."""
+        rows = self._rows(path, version)
+        column = self._selected(path, rows, [key]).column(key).combine_chunks()
+        try:
+            hits = ranges_for(lows, highs, column.type).hits(column)
+        except ValueError as problem:
+            raise NativeRefused(path=path, operation="lookup", reason=str(problem)) from problem
+        return self._taken(path, self._selected(path, rows, columns), hits, limit, limit_bytes)
+
+    def _taken(
+        self,
+        path: str,
+        rows: pa.Table,
+        places: npt.NDArray[np.int64],
+        limit: int | None,
+        limit_bytes: int | None,
+    ) -> pa.Table:
+        """The rows at some places, if they fit."""
         budget = Budget(path, limit, limit_bytes)
-        budget.spend(len(hits))
-        return budget.hold(self._selected(path, rows, columns).take(pa.array(hits)))
+        budget.spend(len(places))
+        return budget.hold(rows.take(pa.array(places)))
 
     def create(
         self,

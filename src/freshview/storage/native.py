@@ -53,6 +53,7 @@ from freshview.storage.native_files import (
 )
 from freshview.storage.native_handles import Handles, local_folder, stamp
 from freshview.storage.native_lookup import Lookup
+from freshview.storage.native_match import Wanted, keys_for, ranges_for
 from freshview.storage.native_ranges import engine_for
 from freshview.storage.native_rules import INT96, Operation, refusal
 from freshview.storage.native_write import (
@@ -181,6 +182,40 @@ class NativeStorage:
         limit_bytes: int | None = None,
     ) -> pa.Table:
         """See `Local.lookup`. NativeRefused for nested keys and keys of another kind."""
+
+        def wanted(kind: pa.DataType) -> Wanted:
+            return keys_for(keys, kind)
+
+        return self._found(path, version, columns, key, wanted, limit, limit_bytes)
+
+    def between(
+        self,
+        path: str,
+        version: int,
+        columns: Sequence[str],
+        key: str,
+        lows: pa.Array,
+        highs: pa.Array,
+        limit: int | None = None,
+        limit_bytes: int | None = None,
+    ) -> pa.Table:
+        """See `Local.between`. NativeRefused for types that have another order than their bits."""
+
+        def wanted(kind: pa.DataType) -> Wanted:
+            return ranges_for(lows, highs, kind)
+
+        return self._found(path, version, columns, key, wanted, limit, limit_bytes)
+
+    def _found(
+        self,
+        path: str,
+        version: int,
+        columns: Sequence[str],
+        key: str,
+        wanted: Callable[[pa.DataType], Wanted],
+        limit: int | None,
+        limit_bytes: int | None,
+    ) -> pa.Table:
         with self._handles.at(path, version) as table:
             state = self._served(path, table, Operation.LOOKUP)
             (by,) = columns_of(state, [key])
@@ -190,11 +225,11 @@ class NativeStorage:
             with self._handles.at(path, version) as again:
                 return engine_for(again)
 
-        wanted = columns_of(state, columns)
         above = self._engine_above_bytes
-        search = Lookup(path, store, self._footers, wanted, by, engine, above)
+        picked = columns_of(state, columns)
+        search = Lookup(path, store, self._footers, picked, by, engine, above)
         try:
-            return search.run(files, keys, limit, limit_bytes)
+            return search.run(files, wanted(by.arrow_type), limit, limit_bytes)
         except ValueError as problem:
             raise NativeRefused(path=path, operation="lookup", reason=str(problem)) from problem
         except FileNotFoundError as problem:

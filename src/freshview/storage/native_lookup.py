@@ -1,4 +1,4 @@
-"""Rows of a table by key, in memory bounded by the answer.
+"""Rows of a table by key, or by a range of it, in memory bounded by the answer.
 
 Files, then row groups, that cannot hold a key by their statistics are not read. In the others the
 key column is read first, a batch at a time; the other columns only up to the last batch with a hit.
@@ -24,7 +24,7 @@ from deltalake import QueryBuilder
 from freshview.storage.budget import Budget
 from freshview.storage.columns import Column
 from freshview.storage.native_files import Footers, LiveFile, file_batches, schema_of, shown
-from freshview.storage.native_match import Keys, keys_for
+from freshview.storage.native_match import Wanted
 from freshview.storage.native_ranges import EngineFailed, ranged_batches, ranges_of
 from freshview.storage.plain_arrow import has_views
 
@@ -48,12 +48,11 @@ class Lookup:
     def run(
         self,
         files: Sequence[LiveFile],
-        keys: pa.Array,
+        wanted: Wanted,
         limit: int | None,
         limit_bytes: int | None = None,
     ) -> pa.Table:
-        """All rows of these files whose key is among the keys."""
-        wanted = keys_for(keys, self.key.arrow_type)
+        """All rows of these files whose key is wanted."""
         empty = schema_of(self.columns).empty_table()
         able = [live for live in files if self._may_match(live, wanted)]
         if len(wanted) == 0 or not able:
@@ -78,7 +77,7 @@ class Lookup:
         return True
 
     def _ranged(
-        self, files: Sequence[LiveFile], able: Sequence[LiveFile], keys: Keys, budget: Budget
+        self, files: Sequence[LiveFile], able: Sequence[LiveFile], keys: Wanted, budget: Budget
     ) -> list[pa.RecordBatch] | None:
         """The rows found through the engine, None where it is not the way."""
         if sum(live.size for live in able) < self.engine_above_bytes:
@@ -98,7 +97,7 @@ class Lookup:
         return batches
 
     def _scanned(
-        self, files: Sequence[LiveFile], wanted: Keys, budget: Budget
+        self, files: Sequence[LiveFile], wanted: Wanted, budget: Budget
     ) -> list[pa.RecordBatch]:
         work = [(live, group) for live in files for group in self._row_groups(live, wanted)]
         if len(work) <= 1:
@@ -112,7 +111,7 @@ class Lookup:
                     task.cancel()
         return [batch for part in parts for batch in part]
 
-    def _may_match(self, live: LiveFile, keys: Keys) -> bool:
+    def _may_match(self, live: LiveFile, keys: Wanted) -> bool:
         """Whether a file can hold a key, by its partition or by the log's statistics."""
         if not self.key.partition:
             return keys.may_lie_within(live.low, live.high, live.nulls)
@@ -122,7 +121,7 @@ class Lookup:
     def _open(self, live: LiveFile) -> pq.ParquetFile:
         return self.footers.opened(self.path, self.store, live.path, live.size)
 
-    def _row_groups(self, live: LiveFile, keys: Keys) -> list[int]:
+    def _row_groups(self, live: LiveFile, keys: Wanted) -> list[int]:
         with self._open(live) as file:
             metadata = file.metadata
             place = _statistics_place(file, self.key)
@@ -134,7 +133,7 @@ class Lookup:
             ]
 
     def _row_group(
-        self, live: LiveFile, group: int, keys: Keys, budget: Budget
+        self, live: LiveFile, group: int, keys: Wanted, budget: Budget
     ) -> list[pa.RecordBatch]:
         with self._open(live) as file:
             hits, values = self._hits(file, live, group, keys, budget)
@@ -161,7 +160,7 @@ class Lookup:
         return pa.RecordBatch.from_arrays(arrays, schema=schema_of(self.columns))
 
     def _hits(
-        self, file: pq.ParquetFile, live: LiveFile, group: int, keys: Keys, budget: Budget
+        self, file: pq.ParquetFile, live: LiveFile, group: int, keys: Wanted, budget: Budget
     ) -> tuple[npt.NDArray[np.int64], pa.Array]:
         """Positions in the row group that match and are not deleted, and their keys."""
         before = sum(file.metadata.row_group(g).num_rows for g in range(group))

@@ -92,6 +92,48 @@ class Keys:
         return bool(first < len(self.sorted_bits) and self.sorted_bits[first] <= high)
 
 
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Closed ranges of one column's bit patterns, which keep the order of its values."""
+
+    lows: _Bits
+    highs: _Bits
+
+    def __len__(self) -> int:
+        return len(self.lows)
+
+    def hits(self, column: pa.Array) -> _Positions:
+        """The positions of the column's values that lie in a range, rising."""
+        bits = bit_patterns(column)
+        inside = np.zeros(len(bits), bool)
+        for low, high in zip(self.lows, self.highs, strict=True):
+            inside |= (bits >= low) & (bits <= high)
+        if column.null_count:
+            inside &= ~column.is_null().to_numpy(zero_copy_only=False)
+        return np.flatnonzero(inside)
+
+    def may_lie_within(self, low: int | None, high: int | None, _nulls: int | None) -> bool:
+        """Whether a file or row group with these bounds of bit patterns can hold such a value."""
+        if low is None or high is None:
+            return True
+        return bool(((self.lows <= high) & (self.highs >= low)).any())
+
+
+Wanted = Keys | Ranges
+
+
+def ranges_for(lows: pa.Array, highs: pa.Array, kind: pa.DataType) -> Ranges:
+    """Prepare ranges for a column of this type. Raises ValueError if it has no such order."""
+    types = pa.types
+    ordered = types.is_signed_integer(kind) or types.is_date32(kind) or types.is_timestamp(kind)
+    if not ordered:
+        raise ValueError(f"ranges of type {kind} are not looked up natively")
+    ends = [bit_patterns(in_type(held, kind)) for held in (lows, highs)]
+    if len(ends[0]) != len(lows) or len(ends[1]) != len(highs):
+        raise ValueError(f"an end of a range is no {kind}")
+    return Ranges(*ends)
+
+
 def keys_for(keys: pa.Array, kind: pa.DataType) -> Keys:
     """Prepare keys for a column of this type; keys the type cannot hold match nothing.
 

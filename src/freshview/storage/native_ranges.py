@@ -22,7 +22,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from freshview.storage.columns import Column
 from freshview.storage.native_files import LiveFile, schema_of
-from freshview.storage.native_match import Keys
+from freshview.storage.native_match import Keys, Wanted
 
 _RANGES_MAX = 16
 _COVERED_MAX = 0.01
@@ -38,10 +38,20 @@ class EngineFailed(Exception):
     """The engine could not answer; reading the files without it will, or says why not."""
 
 
-def ranges_of(keys: Keys, key: Column, files: Sequence[LiveFile]) -> list[Range] | None:
-    """A few narrow ranges that hold all keys, or None when the engine should not be asked."""
+def ranges_of(wanted: Wanted, key: Column, files: Sequence[LiveFile]) -> list[Range] | None:
+    """A few narrow ranges that hold all that is wanted, or None when the engine should not be asked."""
     kind = key.arrow_type
-    if keys.with_null or not (pa.types.is_signed_integer(kind) or pa.types.is_date32(kind)):
+    if not (pa.types.is_signed_integer(kind) or pa.types.is_date32(kind)):
+        return None
+    if isinstance(wanted, Keys):
+        return _around(wanted, files)
+    ends = [(int(low), int(high)) for low, high in zip(wanted.lows, wanted.highs, strict=True)]
+    safe = all(low > -_SAFE and high < _SAFE for low, high in ends)
+    return ends if safe and len(ends) <= _RANGES_MAX and _are_narrow(ends, files) else None
+
+
+def _around(keys: Keys, files: Sequence[LiveFile]) -> list[Range] | None:
+    if keys.with_null:
         return None
     values = keys.sorted_bits
     if values is None or len(values) == 0 or values[0] < -_SAFE or values[-1] > _SAFE:
@@ -53,15 +63,20 @@ def ranges_of(keys: Keys, key: Column, files: Sequence[LiveFile]) -> list[Range]
     starts = [0, *(int(cut) + 1 for cut in cuts)]
     ends = [*(int(cut) for cut in cuts), len(values) - 1]
     ranges = [(int(values[s]), int(values[e])) for s, e in zip(starts, ends, strict=True)]
+    return ranges if _are_narrow(ranges, files) else None
+
+
+def _are_narrow(ranges: Sequence[Range], files: Sequence[LiveFile]) -> bool:
+    """Whether the ranges cover so little of the table's keys that reading its pages pays."""
     lows = [live.low for live in files]
     highs = [live.high for live in files]
     known_lows = [low for low in lows if low is not None]
     known_highs = [high for high in highs if high is not None]
     if not known_lows or len(known_lows) < len(files) or len(known_highs) < len(files):
-        return None
+        return False
     span = max(known_highs) - min(known_lows) + 1
     covered = sum(high - low + 1 for low, high in ranges)
-    return ranges if covered <= span * _COVERED_MAX else None
+    return covered <= span * _COVERED_MAX
 
 
 def engine_for(table: DeltaTable) -> QueryBuilder:

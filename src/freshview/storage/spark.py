@@ -44,7 +44,7 @@ from freshview.storage.interface import COUNT, Commit, Rows, TableState, check_n
 from freshview.storage.native_match import in_type
 from freshview.storage.plain_arrow import fitted, nullable_schema, plain_schema, unsliced
 from freshview.storage.spark_changes import consolidated
-from freshview.storage.spark_scans import unbounded
+from freshview.storage.spark_scans import constant, unbounded
 from freshview.storage.write_errors import spark_writes
 
 _DELETED = "__freshview_deleted"
@@ -173,6 +173,29 @@ class SparkStorage:
         )
         same = rows[quoted(key)].eqNullSafe(wanted["__key"])
         found = rows.join(f.broadcast(wanted), same, "left_semi").select(picked)
+        return self._limited(path, found, limit)
+
+    def between(
+        self,
+        path: str,
+        version: int,
+        columns: Sequence[str],
+        key: str,
+        lows: pa.Array,
+        highs: pa.Array,
+        limit: int | None = None,
+    ) -> DataFrame:
+        """See `Storage.between`. The ends are constants, so that Delta passes over files by them."""
+        rows = self._rows(path, version)
+        picked = self._picked(path, rows, [*columns, key])[:-1]
+        value, kind = rows[quoted(key)], rows.schema[key].dataType.simpleString()
+        inside = f.lit(False)
+        for low, high in zip(lows, highs, strict=True):
+            inside = inside | value.between(constant(low, kind), constant(high, kind))
+        return self._limited(path, rows.where(inside).select(picked), limit)
+
+    def _limited(self, path: str, found: DataFrame, limit: int | None) -> DataFrame:
+        """The rows, fetched if there may not be more than so many of them."""
         if limit is None:
             return found
         fetched = found.limit(limit + 1).toArrow()

@@ -1,8 +1,9 @@
-"""Scans that do not trust what a file says about its floating point numbers."""
+"""Scans that do not trust what a file says about its floating point numbers, and their constants."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import DoubleType, FloatType
 
@@ -28,3 +29,21 @@ def unbounded(rows: DataFrame) -> DataFrame:
             for column in [rows[quoted(field.name)]]
         ]
     )
+
+
+def constant(value: pa.Scalar, kind: str) -> Column:
+    """A number, day or moment as Spark's constant of exactly this type.
+
+    Made from the integer that it is stored as: Python's dates have fewer years than Spark's.
+    """
+    if kind == "date":
+        return f.date_from_unix_date(f.lit(value.cast(pa.int32()).as_py()))
+    if kind.startswith("timestamp"):
+        moment = value.cast(pa.timestamp("us", tz=value.type.tz)).cast(pa.int64()).as_py()
+        if kind == "timestamp":
+            return f.timestamp_micros(f.lit(moment).cast("bigint"))
+        days, rest = divmod(moment, 86_400_000_000)
+        midnight = f.date_from_unix_date(f.lit(days)).cast("timestamp_ntz")
+        seconds = (f.lit(rest).cast("decimal(20,0)") / 1_000_000).cast("decimal(18,6)")
+        return midnight + f.make_dt_interval(secs=seconds)
+    return f.lit(value.as_py()).cast(kind)
