@@ -166,6 +166,63 @@ def test_a_lookup_stops_at_its_limit(storage: Storage, path: str) -> None:
     assert caught.value.parameters["limit"] == 2
 
 
+@pytest.mark.parametrize("key", ["id", "tiny", "small", "int", "day", "at", "local"])
+def test_rows_are_found_by_ranges(storage: Storage, path: str, key: str) -> None:
+    """Every range between two values, its ends with it; two that overlap find a row once."""
+    rows = all_types()
+    storage.create(path, rows)
+    kind = rows.schema.field(key).type
+    held = sorted({row[key] for row in rows.to_pylist() if row[key] is not None})
+    for low, high in [
+        (held[0], held[-1]),
+        (held[0], held[0]),
+        (held[-1], held[0]),
+        (held[1], held[1]),
+    ]:
+        lows, highs = pa.array([low, held[1]], kind), pa.array([high, held[1]], kind)
+        wanted = [
+            row["id"]
+            for row in rows.to_pylist()
+            if row[key] is not None and (low <= row[key] <= high or row[key] == held[1])
+        ]
+        found = storage.between(path, 0, ["id"], key, lows, highs)
+        assert sorted(arrow(found).column("id").to_pylist()) == sorted(wanted), (low, high)
+    nothing = pa.nulls(0, kind)
+    assert len(arrow(storage.between(path, 0, ["id", key], key, nothing, nothing))) == 0
+
+
+def test_ranges_pass_over_files_and_partitions(storage: Storage, path: str) -> None:
+    storage.create(path, pa.table({"d": [1, 1], "v": [1, 2]}), partition_by=["d"])
+    for day in range(2, 9):
+        storage.append(path, pa.table({"d": [day, None], "v": [day, day + 100]}), None)
+    found = storage.between(path, 7, ["v"], "d", pa.array([0, 7]), pa.array([2, 7]))
+    assert sorted(arrow(found).column("v").to_pylist()) == [1, 2, 2, 7]
+    found = storage.between(path, 7, ["d"], "v", pa.array([2]), pa.array([4]))
+    assert sorted(arrow(found).column("d").to_pylist()) == [1, 2, 3, 4]
+
+
+def test_ranges_of_text_are_refused_or_found(storage: Storage, path: str) -> None:
+    storage.create(path, plain((1, "a"), (2, "b"), (3, "c")))
+    ends = (pa.array(["a"]), pa.array(["b"]))
+    if storage.name != "spark":
+        with pytest.raises(NativeRefused, match="not looked up natively"):
+            storage.between(path, 0, ["k"], "v", *ends)
+        return
+    assert sorted(arrow(storage.between(path, 0, ["k"], "v", *ends)).column("k").to_pylist()) == [
+        1,
+        2,
+    ]
+
+
+def test_a_range_stops_at_its_limit(storage: Storage, path: str) -> None:
+    storage.create(path, pa.table({"k": [1, 1, 1, 2]}))
+    ends = (pa.array([0]), pa.array([1]))
+    assert len(arrow(storage.between(path, 0, ["k"], "k", *ends, limit=3))) == 3
+    with pytest.raises(TooManyRows) as caught:
+        storage.between(path, 0, ["k"], "k", *ends, limit=2)
+    assert caught.value.parameters["limit"] == 2
+
+
 def test_apply_sets_inserts_and_deletes_by_key(storage: Storage, path: str) -> None:
     storage.create(
         path,
