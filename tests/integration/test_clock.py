@@ -375,7 +375,7 @@ def test_the_clock_in_joins_and_subqueries(
     steps: list[tuple[int, fv.TableChanges | None]] = [
         (1, None),
         (1, fv.TableChanges(delete=[{"id": 1}, {"id": 2}], key=["id"])),
-        (-3, fv.TableChanges(update=orders(range(0, 3)), key=["id"])),
+        (-3, fv.TableChanges(update=orders(range(3)), key=["id"])),
         (6, None),
     ]
     for days, change in steps:
