@@ -16,6 +16,7 @@ ORDER = (
     "algebra",
     "frontend",
     "rewrite",
+    "lineage",
     "delta",
     "counting",
     "change_table",

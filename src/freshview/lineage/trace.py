@@ -1,0 +1,177 @@
+"""The lineage of rows of a view: from the top down, operator by operator, to its tables.
+
+Rows are known at each node, beginning with those of the view that have the given keys. Each rule says
+which rows of the operands they come from. Where these must be looked for in an operand, that is a step
+of its own, evaluated once; what is below goes on from its rows alone.
+
+[CW00] is Y. Cui, J. Widom, J. L. Wiener, Tracing the Lineage of View Data in a Warehousing Environment,
+ACM TODS 25(2), 2000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from freshview.algebra.expressions import Expression, all_same
+from freshview.algebra.relations import (
+    Aggregate,
+    Changes,
+    Difference,
+    Expand,
+    Generate,
+    Given,
+    Intersection,
+    Join,
+    Limit,
+    MarkJoin,
+    OuterJoin,
+    Project,
+    Relation,
+    Repeat,
+    Scan,
+    Select,
+    Semijoin,
+    Sort,
+    Union,
+    Values,
+    Window,
+    renaming,
+)
+from freshview.algebra.schema import Attribute, Numbering
+from freshview.algebra.traverse import numbering, scans
+from freshview.lineage import carried_rows, sought_rows
+from freshview.lineage.asked import Absent, Asked, Found
+from freshview.lineage.carry import carried
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Rows to be evaluated before those that follow, and the leaf by which these read them."""
+
+    relation: Relation
+    leaf: Given
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """The rows of one occurrence of a table, in the columns that the view reads."""
+
+    scan: Scan
+    rows: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Rows that are in the view because no row of ``operand`` meets them by ``on``."""
+
+    operand: Relation
+    on: Expression | None
+    rows: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The lineage of a view's rows as expressions over its tables and ``keys``, in order of evaluation."""
+
+    keys: Given | None
+    steps: tuple[Step, ...]
+    contributions: tuple[Contribution, ...]
+    absences: tuple[Absence, ...]
+    new: Numbering
+    """Hands out attributes that no expression here has."""
+
+
+def trace(view: Relation, columns: tuple[Attribute, ...]) -> Trace:
+    """The lineage of the rows of a view whose values in ``columns`` are among those of the leaf ``keys``.
+
+    Without columns, of all its rows.
+    """
+    new = numbering(view)
+    tracing = _Tracing(new)
+    whole = carried(view, new)
+    keys = None
+    found: Relation = whole
+    if columns:
+        keys = Given("keys", tuple(new.attribute(a.name, a.type) for a in columns))
+        found = Semijoin(whole, keys, all_same(columns, keys.attributes))
+    tracing.down(whole, tracing.known(found))
+    return Trace(
+        keys, tuple(tracing.steps), tuple(tracing.contributions), tuple(tracing.absences), new
+    )
+
+
+@dataclass(slots=True)
+class _Tracing:
+    """What has been found on the way down."""
+
+    new: Numbering
+    steps: list[Step] = field(default_factory=list)
+    contributions: list[Contribution] = field(default_factory=list)
+    absences: list[Absence] = field(default_factory=list)
+
+    def known(self, rows: Relation) -> Relation:
+        """The rows as a leaf that an earlier step has evaluated; as they are, if they read no table."""
+        if not scans(rows):
+            return rows
+        number = len(self.steps) + 1
+        held = tuple(
+            self.new.attribute(f"s{number}_{place}", a.type)
+            for place, a in enumerate(rows.attributes)
+        )
+        leaf = Given(f"step {number}", held)
+        self.steps.append(Step(Project(rows, renaming(held, rows.attributes)), leaf))
+        return Project(leaf, renaming(rows.attributes, held))
+
+    def down(self, node: Relation, rows: Relation) -> None:
+        """Follow rows of a node to the tables below it."""
+        if isinstance(node, Scan):
+            self.contributions.append(Contribution(node, rows))
+            return
+        asked: dict[int, tuple[Relation, list[Relation]]] = {}
+        for found in _rule(node, rows, self.new):
+            match found:
+                case Asked(operand, some):
+                    asked.setdefault(id(operand), (operand, []))[1].append(some)
+                case Absent(operand, on, unmet):
+                    self.absences.append(Absence(operand, on, unmet))
+        for operand, parts in asked.values():
+            whole = parts[0] if len(parts) == 1 else Union(tuple(parts), operand.attributes)
+            self.down(operand, self.known(whole))
+
+
+def _rule(node: Relation, rows: Relation, new: Numbering) -> Iterator[Found]:
+    match node:
+        case Select() | Repeat() | Sort() | Limit():
+            return carried_rows.row_itself(node, rows)
+        case Project():
+            return carried_rows.projection(node, rows)
+        case Join():
+            return carried_rows.join(node, rows)
+        case OuterJoin():
+            return carried_rows.outer_join(node, rows, new)
+        case Union():
+            return carried_rows.union(node, rows)
+        case Expand():
+            return carried_rows.expansion(node, rows)
+        case Generate():
+            return carried_rows.generation(node, rows)
+        case Semijoin():
+            return sought_rows.semijoin(node, rows, new)
+        case MarkJoin():
+            return sought_rows.mark_join(node, rows, new)
+        case Intersection():
+            return sought_rows.intersection(node, rows, new)
+        case Difference():
+            return sought_rows.difference(node, rows, new)
+        case Aggregate():
+            return sought_rows.aggregation(node, rows, new)
+        case Window():
+            return sought_rows.window(node, rows, new)
+        case Values():
+            return iter(())
+        case Scan() | Changes() | Given():
+            raise AssertionError(f"{type(node).__name__} is not inside a view's definition")
+        case _:
+            assert_never(node)
