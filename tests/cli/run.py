@@ -16,7 +16,7 @@ from freshview.cli.main import app
 
 SOURCES = Path(__file__).parents[2] / "src"
 COMMANDS = (
-    *("init", "demo", "register", "sql", "refresh", "explain", "status", "check"),
+    *("init", "demo", "register", "sql", "refresh", "explain", "why", "status", "check"),
     *("vacuum", "bench"),
 )
 

@@ -56,7 +56,7 @@ def test_errors_in_json(tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("refresh", "missing"), ("explain", "missing"), ("check", "missing")],
+    [("refresh", "missing"), ("explain", "missing"), ("check", "missing"), ("why", "missing")],
 )
 def test_unknown_views_are_named(arguments, tmp_path):
     in_process("init", tmp_path)

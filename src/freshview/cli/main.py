@@ -19,6 +19,7 @@ from freshview.cli.register import register
 from freshview.cli.sql import sql
 from freshview.cli.status import status
 from freshview.cli.vacuum import vacuum
+from freshview.cli.why import why
 
 # Plain help is read as well in a file as on a terminal, and needs a tenth of a second less.
 app = typer.Typer(
@@ -59,7 +60,7 @@ def freshview(
     """  # noqa: D301 (the marks are Click's: they keep the lines as they are)
 
 
-for command in (init, demo, register, sql, refresh, explain, status, check, vacuum, bench):
+for command in (init, demo, register, sql, refresh, explain, why, status, check, vacuum, bench):
     app.command()(command)
 
 

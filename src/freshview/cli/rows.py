@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from freshview.cli.answer import json_text, plain
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
@@ -55,6 +57,15 @@ def distinct(names: Sequence[str]) -> list[str]:
             free = f"{name}_{number}"
         found[free] = None
     return list(found)
+
+
+def cell(value: object) -> str:
+    """A value as it stands in a table."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, list | dict):
+        return json_text(value, ascii_only=False)
+    return str(plain(value) if isinstance(value, bytes | bytearray) else value)
 
 
 def _sql(path: str, kind: DataType, times_with_t: bool, depth: int = 0) -> str:

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from freshview.cli.answer import fail, failures, json_text, plain, refuse, show, succeed
+from freshview.cli.answer import fail, failures, refuse, show, succeed
 from freshview.cli.options import HERE, AsJson, WarehousePath, opened
-from freshview.cli.rows import Rows, rows_of
+from freshview.cli.rows import Rows, cell, rows_of
 from freshview.cli.statements import split
 from freshview.cli.status import status_table
 from freshview.cli.tables import table
@@ -93,7 +93,7 @@ def _answer(found: Any) -> dict[str, Any]:
 
 def _show(found: Any) -> None:
     if isinstance(found, Rows):
-        show(table(found.columns, [[_cell(value) for value in row] for row in found.rows]))
+        show(table(found.columns, [[cell(value) for value in row] for row in found.rows]))
         if found.truncated:
             show(f"(the first {len(found.rows)} rows; --limit shows more)")
     elif found is None:
@@ -104,11 +104,3 @@ def _show(found: Any) -> None:
         show(status_table(found) if found else "There are no views yet.")
     else:
         print(found)
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, list | dict):
-        return json_text(value, ascii_only=False)
-    return str(plain(value) if isinstance(value, bytes | bytearray) else value)

@@ -9,6 +9,7 @@ from freshview.errors.definitions import (
     UnsupportedExpression,
     UnsupportedOperator,
 )
+from freshview.errors.provenance import InvalidKeyValue, LineageLost, NoSuchRow, UnknownColumn
 from freshview.errors.starting import (
     JarsCorrupt,
     JarsUnreachable,
@@ -88,6 +89,7 @@ __all__ = [
     "InvalidChanges",
     "InvalidColumn",
     "InvalidColumnType",
+    "InvalidKeyValue",
     "InvalidMoment",
     "InvalidName",
     "InvalidPath",
@@ -97,9 +99,11 @@ __all__ = [
     "JavaMissing",
     "JavaTooOld",
     "LeaseLost",
+    "LineageLost",
     "NameTaken",
     "NativeRefused",
     "NoCommonEpoch",
+    "NoSuchRow",
     "NotAQuery",
     "NotFresh",
     "NotIncremental",
@@ -120,6 +124,7 @@ __all__ = [
     "TooManyConstants",
     "TooManyRows",
     "TransactionUnfinished",
+    "UnknownColumn",
     "UnknownEpoch",
     "UnknownName",
     "UnknownPolicy",

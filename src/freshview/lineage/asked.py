@@ -24,11 +24,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """No row of an operand meets ``rows`` by the condition ``on``, and that is why they are there."""
+    """No row of an operand meets ``rows`` by the condition ``on``, and that is why they are there.
+
+    If they are ``padded``, nulls stand for the row that is missing.
+    """
 
     operand: Relation
     on: Expression | None
     rows: Relation
+    padded: bool = False
 
 
 Found = Asked | Absent
@@ -82,13 +86,18 @@ def is_comparable(attribute: Attribute) -> bool:
 
 
 def without_partner(
-    operand: Relation, on: Expression | None, rows: Relation, new: Numbering
+    operand: Relation,
+    on: Expression | None,
+    rows: Relation,
+    new: Numbering,
+    *,
+    padded: bool = False,
 ) -> Iterator[Found]:
     """What an operand contributes to ``rows`` by having no partner of theirs.
 
     Nothing, as a rule, and that is said. But an operand that has rows over empty tables (a global
     aggregate) could come to meet them if its own rows were left out: then all of it contributes.
     """
-    yield Absent(operand, on, rows)
+    yield Absent(operand, on, rows, padded)
     if not is_empty_over_nothing(operand):
         yield Asked(operand, meeting(operand, rows, None, new))

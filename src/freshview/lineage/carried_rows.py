@@ -87,5 +87,5 @@ def outer_join(node: OuterJoin, rows: Relation, new: Numbering) -> Iterator[Foun
         there = Select(rows, Call("is not null", (mark,), "boolean"))
         yield Asked(side, part_of(there, side.attributes))
         if is_padded:
-            padded = part_of(Select(rows, is_null(mark)), other.attributes)
-            yield from without_partner(side, node.on, padded, new)
+            alone = part_of(Select(rows, is_null(mark)), other.attributes)
+            yield from without_partner(side, node.on, alone, new, padded=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from freshview.algebra.expressions import Expression, all_same
+from freshview.algebra.expressions import all_same
 from freshview.algebra.relations import (
     Aggregate,
     Changes,
@@ -63,22 +63,13 @@ class Contribution:
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
-    """Rows that are in the view because no row of ``operand`` meets them by ``on``."""
-
-    operand: Relation
-    on: Expression | None
-    rows: Relation
-
-
-@dataclass(frozen=True, slots=True)
 class Trace:
     """The lineage of a view's rows as expressions over its tables and ``keys``, in order of evaluation."""
 
     keys: Given | None
     steps: tuple[Step, ...]
     contributions: tuple[Contribution, ...]
-    absences: tuple[Absence, ...]
+    absences: tuple[Absent, ...]
     new: Numbering
     """Hands out attributes that no expression here has."""
 
@@ -109,7 +100,7 @@ class _Tracing:
     new: Numbering
     steps: list[Step] = field(default_factory=list)
     contributions: list[Contribution] = field(default_factory=list)
-    absences: list[Absence] = field(default_factory=list)
+    absences: list[Absent] = field(default_factory=list)
 
     def known(self, rows: Relation) -> Relation:
         """The rows as a leaf that an earlier step has evaluated; as they are, if they read no table."""
@@ -134,8 +125,8 @@ class _Tracing:
             match found:
                 case Asked(operand, some):
                     asked.setdefault(id(operand), (operand, []))[1].append(some)
-                case Absent(operand, on, unmet):
-                    self.absences.append(Absence(operand, on, unmet))
+                case Absent():
+                    self.absences.append(found)
         for operand, parts in asked.values():
             whole = parts[0] if len(parts) == 1 else Union(tuple(parts), operand.attributes)
             self.down(operand, self.known(whole))

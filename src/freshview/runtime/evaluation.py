@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from freshview.algebra.relations import Relation
-from freshview.algebra.schema import quoted
+from freshview.algebra.schema import Attribute, quoted
 from freshview.planner.lower import Prepared, TableLeaf, prepare
 from freshview.planner.small_plans import Bound, SmallPlan, SmallPlans, TooLarge
 from freshview.runtime.catalog import ViewEntry
@@ -53,7 +53,7 @@ class Evaluator:
         if key not in self._large:
             self._large[key] = prepare(self._spark(), relation)
         return self._large[key].dataframe(
-            {leaf: self._frame(leaf, rows) for leaf, rows in leaves.items()}
+            {leaf: frame_of(self._spark(), leaf.attributes, rows) for leaf, rows in leaves.items()}
         )
 
     def forget(self, view: str) -> None:
@@ -66,11 +66,12 @@ class Evaluator:
             self._small_plans[settings] = SmallPlans(self._spark())
         return self._small_plans[settings].prepare(relation)
 
-    def _frame(self, leaf: TableLeaf, rows: Rows) -> DataFrame:
-        """Local rows as a DataFrame in the leaf's types, where the other leaves are Spark's."""
-        if not isinstance(rows, pa.Table):
-            return rows
-        columns = ", ".join(f"{quoted(a.name)} {a.type}" for a in leaf.attributes)
-        named = rows.select([a.name for a in leaf.attributes])
-        frame: DataFrame = self._spark().createDataFrame(named, columns)
-        return frame
+
+def frame_of(spark: SparkSession, attributes: Sequence[Attribute], rows: Rows) -> DataFrame:
+    """Rows as a DataFrame; local ones in the types of these attributes, by whose names they go."""
+    if not isinstance(rows, pa.Table):
+        return rows
+    columns = ", ".join(f"{quoted(a.name)} {a.type}" for a in attributes)
+    named = rows.select([a.name for a in attributes])
+    frame: DataFrame = spark.createDataFrame(named, columns)
+    return frame

@@ -12,11 +12,9 @@ import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 
 from freshview.algebra.clock import is_clock
-from freshview.algebra.relations import Changes, Given, Relation, Scan
-from freshview.algebra.traverse import walk
+from freshview.algebra.relations import Relation
 from freshview.delta.derivation import Kind
 from freshview.faults import point
-from freshview.planner.lower import TableLeaf
 from freshview.planner.plan import (
     ChangePlan,
     Limits,
@@ -50,6 +48,7 @@ from freshview.runtime.commit import Consumed, SourceVersion
 from freshview.runtime.fetching import rows_that_fit
 from freshview.runtime.outcome import outcome
 from freshview.runtime.parts import Parts
+from freshview.runtime.probing import best_keys, is_idle, read_by
 from freshview.runtime.report import ADVANCED, INCREMENTAL, ViewReport
 from freshview.runtime.work import Work, each_once, stored_probes
 from freshview.storage.consolidate import consolidated
@@ -301,10 +300,10 @@ class IncrementalRefresh:
         return None
 
     def _look_up(self, stage: LookUpRows, work: Work) -> None:
-        if work.is_idle(stage.needs):
+        if is_idle(work.leaves, stage.needs):
             self._fetch_none(stage, work)
             return
-        found = work.best_keys(stage.probes)
+        found = best_keys(work.leaves, stage.probes)
         if found is None:
             self._scan(ScanRows(stage.leaf, stage.version, stage.expected), work)
             return
@@ -317,7 +316,7 @@ class IncrementalRefresh:
             work.read(leaf, rows.num_rows)
 
     def _look_up_range(self, stage: LookUpRange, work: Work) -> None:
-        if work.is_idle(stage.needs):
+        if is_idle(work.leaves, stage.needs):
             self._fetch_none(stage, work)
             return
         ends = work.ends(stage.range)
@@ -332,7 +331,7 @@ class IncrementalRefresh:
             work.read(leaf, rows.num_rows)
 
     def _scan(self, stage: ScanRows, work: Work) -> None:
-        if work.is_idle(stage.needs):
+        if is_idle(work.leaves, stage.needs):
             self._fetch_none(stage, work)
             return
         leaf = stage.leaf
@@ -375,7 +374,7 @@ class IncrementalRefresh:
             work.entry,
             version,
             relation,
-            _read_by(relation, work.leaves),
+            read_by(relation, work.leaves),
             Bound(self.limits.delta_rows, self.limits.delta_bytes),
         )
         if isinstance(rows, pa.Table):
@@ -428,11 +427,6 @@ def kinds(deltas: Mapping[str, Rows], append_only: Collection[str]) -> dict[str,
         return Kind.INSERTIONS if only_more else Kind.ANY
 
     return {name: kind(name, rows) for name, rows in deltas.items()}
-
-
-def _read_by(relation: Relation, leaves: Mapping[TableLeaf, Rows]) -> dict[TableLeaf, Rows]:
-    wanted = [node for node in walk(relation) if isinstance(node, Scan | Changes | Given)]
-    return {leaf: leaves[leaf] for leaf in dict.fromkeys(wanted)}
 
 
 def _failed(entry: ViewEntry, error: PySparkException) -> Reason:

@@ -126,3 +126,17 @@ def _rows(
             if field.name not in names:
                 rows = rows.append_column(field.name, pa.nulls(len(rows), field.type))
         return rows.select(wanted.names).cast(wanted)
+
+
+def from_pandas(name: str, rows: object) -> pa.Table:
+    """The rows of a new table from a pandas DataFrame. Raises InvalidChanges for anything else."""
+    try:
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    except (AttributeError, TypeError, ValueError) as problem:
+        reason = f"a {type(rows).__name__} is no table of rows: {problem}"
+        raise InvalidChanges(table=name, reason=reason) from problem
+
+
+def names_of(rows: pa.Table | pa.Schema) -> list[str]:
+    """The columns of rows, or of a schema alone."""
+    return list((rows if isinstance(rows, pa.Schema) else rows.schema).names)

@@ -67,10 +67,11 @@ from freshview.runtime.session import spark_session
 from freshview.runtime.sources import Sources
 from freshview.runtime.statements import run_statement
 from freshview.runtime.status import ViewStatus, status_of
-from freshview.runtime.table_changes import TableChanges
+from freshview.runtime.table_changes import TableChanges, from_pandas, names_of
 from freshview.runtime.transactions import Transactions
 from freshview.runtime.vacuum import DEFAULT_HOURS, Leftover, leftovers
 from freshview.runtime.view_graph import check_replaceable
+from freshview.runtime.why import Provenance, why
 from freshview.storage.choose import Limits as StorageLimits
 from freshview.storage.choose import Tables
 from freshview.storage.native import NativeStorage
@@ -151,8 +152,8 @@ class Warehouse:
         self._check_new(name)
         by_spark = isinstance(rows, DataFrame)
         if not isinstance(rows, DataFrame | pa.Table | pa.Schema):
-            rows = _from_pandas(name, rows)
-        check_columns(name, rows.columns if by_spark else _names(rows))
+            rows = from_pandas(name, rows)
+        check_columns(name, rows.columns if by_spark else names_of(rows))
         path = self._inside("tables") / name
         storage = self.parts.tables.spark if by_spark else self.parts.tables.native
         with self._held(name):
@@ -343,6 +344,17 @@ class Warehouse:
                 count = repair(self.parts, entry, strategy, now, held)
             return replace(result, repaired=count)
 
+    @cancellable()
+    def why(
+        self, name: str, key: Mapping[str, object] | None = None, *, limit: int = 20
+    ) -> Provenance:
+        """The base rows that the rows of a view with this key come from, as of its last refresh."""
+        self.catalog.load()
+        with progress(f"tracing {name}"):
+            return why(
+                self.parts, self._refresher.limits, self.catalog.view(name), key or {}, limit
+            )
+
     def vacuum(self, hours: float = DEFAULT_HOURS, *, remove: bool = False) -> list[Leftover]:
         """What nobody needs and is older than so many hours: listed, or removed."""
         self.catalog.load()
@@ -453,18 +465,6 @@ class Warehouse:
     def _forget(self, entry: ViewEntry) -> None:
         self.parts.evaluator.forget(entry.name)
         shutil.rmtree(self.catalog.path(entry), ignore_errors=True)
-
-
-def _from_pandas(name: str, rows: Any) -> pa.Table:
-    try:
-        return pa.Table.from_pandas(rows, preserve_index=False)
-    except (AttributeError, TypeError, ValueError) as problem:
-        reason = f"a {type(rows).__name__} is no table of rows: {problem}"
-        raise InvalidChanges(table=name, reason=reason) from problem
-
-
-def _names(rows: pa.Table | pa.Schema) -> list[str]:
-    return list((rows if isinstance(rows, pa.Schema) else rows.schema).names)
 
 
 def open_warehouse(

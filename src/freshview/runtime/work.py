@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import itemgetter
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from freshview.algebra.relations import Changes, Given, Scan
-from freshview.algebra.schema import Attribute
+from freshview.algebra.relations import Changes, Scan
 from freshview.algebra.traverse import walk
-from freshview.planner.bounds import Origin, Range
-from freshview.planner.lookups import Probe, Probes
+from freshview.planner.bounds import Range
 from freshview.planner.lower import TableLeaf
 from freshview.planner.plan import ChangePlan, Steps
 from freshview.planner.strategy import Strategy
 from freshview.runtime.catalog import ViewEntry
+from freshview.runtime.probing import distinct, variety
 from freshview.storage.consolidate import consolidated
 from freshview.storage.interface import COUNT, Rows, picked
 
@@ -56,33 +54,6 @@ class Work:
                 if isinstance(leaf, Changes) and leaf not in self.leaves:
                     self.leaves[leaf] = _of_leaf(deltas[leaf.table], leaf)
 
-    def is_idle(self, needs: Collection[Changes | Given]) -> bool:
-        """Whether one of these leaves has turned out to be empty."""
-        return any(
-            isinstance(rows := self.leaves.get(leaf), pa.Table) and rows.num_rows == 0
-            for leaf in needs
-        )
-
-    def best_keys(self, probes: Probes) -> tuple[Probe, pa.Array] | None:
-        """The probe to use, and its keys.
-
-        Of several ways to the same column the one with the fewest keys, for each of them reaches
-        every row that matters; of several columns the one that tells rows apart best.
-        """
-        fewest: dict[Attribute, tuple[int, Probe, pa.Array]] = {}
-        for probe in probes:
-            values = self._values(probe)
-            if values is not None:
-                keys = distinct(values)
-                if probe.key not in fewest or variety(keys) < fewest[probe.key][0]:
-                    fewest[probe.key] = variety(keys), probe, keys
-        if not fewest:
-            return None
-        _, probe, keys = max(fewest.values(), key=itemgetter(0))
-        if probe.null_safe and probe.origin.padded and not keys.null_count:
-            keys = pa.concat_arrays([keys, pa.nulls(1, keys.type)])
-        return probe, keys if probe.null_safe else keys.drop_null()
-
     def ends(self, held: Range) -> tuple[pa.Array, pa.Array] | None:
         """The lower and the upper ends of ranges, None if one of them is not known."""
         row = self.leaves.get(held.leaf)
@@ -93,27 +64,6 @@ class Work:
             for end in (0, 1)
         )
         return None if lows.null_count or highs.null_count else (lows, highs)
-
-    def _values(self, probe: Probe) -> pa.ChunkedArray | None:
-        """The values of a probe's origin, or None if it cannot be used."""
-        for origin in probe.without_null:
-            values = self._column(origin)
-            if values is None or values.null_count or origin.padded:
-                return None
-        return self._column(probe.origin)
-
-    def _column(self, origin: Origin) -> pa.ChunkedArray | None:
-        parts: list[pa.ChunkedArray] = []
-        for leaf, attribute in origin.columns:
-            rows = self.leaves.get(leaf)
-            if not isinstance(rows, pa.Table):
-                return None
-            column = rows[attribute.name]
-            parts.append(column.cast(parts[0].type) if parts else column)
-        if not parts:
-            return None
-        chunks = [chunk for part in parts for chunk in part.chunks]
-        return pa.chunked_array(chunks, parts[0].type)
 
     def release(self) -> None:
         """Let go of what Spark keeps in memory for this view."""
@@ -165,16 +115,6 @@ def each_once(found: Sequence[Rows], key: list[str]) -> Rows:
         .aggregate([("__place", "min")])
     )
     return whole.take(firsts["__place_min"])
-
-
-def distinct(values: pa.ChunkedArray) -> pa.Array:
-    """Each value once; nested ones as they are, since Arrow cannot compare them."""
-    return values.combine_chunks() if pa.types.is_nested(values.type) else pc.unique(values)
-
-
-def variety(keys: pa.Array) -> int:
-    """How well distinct keys tell rows apart; nested ones come last: only Spark can look them up."""
-    return 0 if pa.types.is_nested(keys.type) else len(keys)
 
 
 def _of_leaf(rows: Rows, leaf: Changes) -> Rows:

@@ -1,0 +1,427 @@
+"""Row provenance on Spark and Delta: the base rows of a view's rows, at the versions it was computed from."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+import freshview as fv
+from freshview.errors import (
+    InvalidKeyValue,
+    LineageLost,
+    NoSuchRow,
+    NotFresh,
+    UnknownColumn,
+    UnknownName,
+)
+from freshview.runtime.warehouse import Warehouse
+from freshview.runtime.why import Provenance
+from freshview.storage.choose import Limits as StorageLimits
+from tests.cli.run import in_process
+from tests.goldens import check_golden
+
+pytestmark = pytest.mark.spark
+
+CUSTOMERS = pa.table(
+    {
+        "cust": [1, 2, 3, 7, None],
+        "region": ["EU", "EU", "US", None, "EU"],
+        "since": [dt.date(2024, 1, day) for day in (1, 1, 2, 3, 4)],
+    }
+)
+ORDERS = pa.table(
+    {
+        "id": [1, 2, 3, 4, 4, 5],
+        "cust": [1, 1, 2, 3, 3, None],
+        "amount": pa.array([Decimal(n) for n in (10, 20, 30, 40, 40, 50)], pa.decimal128(10, 2)),
+    }
+)
+VIEWS = {
+    "revenue": "SELECT c.region, count(*) AS n, sum(o.amount) AS total FROM customers c"
+    " JOIN orders o ON c.cust = o.cust GROUP BY c.region",
+    "bought": "SELECT c.cust, c.region, o.id FROM customers c LEFT JOIN orders o"
+    " ON c.cust = o.cust AND o.amount > 15",
+    "large": "SELECT region, total FROM (SELECT c.region, sum(o.amount) AS total FROM customers c"
+    " JOIN orders o ON c.cust = o.cust GROUP BY c.region) WHERE total > 50",
+    "active": "SELECT cust, region FROM customers c"
+    " WHERE EXISTS (SELECT 1 FROM orders o WHERE o.cust = c.cust)",
+    "idle": "SELECT cust, region FROM customers c"
+    " WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.cust = c.cust)",
+    "ids": "SELECT cust AS id FROM customers UNION ALL SELECT id FROM orders",
+    "regions": "SELECT DISTINCT region FROM customers",
+    "unsold": "SELECT cust FROM customers EXCEPT SELECT cust FROM orders",
+    "top": "SELECT region, total * 2 AS twice FROM revenue WHERE n > 1",
+    "all_in_all": "SELECT count(*) AS n, sum(amount) AS total FROM orders",
+}
+
+
+@pytest.fixture(scope="module")
+def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    warehouse = fv.open(tmp_path_factory.mktemp("why") / "shop", spark)
+    warehouse.create_table("customers", CUSTOMERS)
+    warehouse.create_table("orders", ORDERS)
+    for name, query in VIEWS.items():
+        warehouse.create_view(name, query)
+    return warehouse
+
+
+def base(found: Provenance) -> dict[str, list[tuple[Any, ...]]]:
+    """The first two columns and the copies of the rows of each occurrence."""
+    names: dict[str, list[tuple[Any, ...]]] = {}
+    for one in found.tables:
+        name = "/".join((*one.via, one.table))
+        rows = [(row[0], row[1], row["__copies"]) for row in one.rows.collect()]
+        assert sum(row[-1] for row in rows) == one.count
+        names[name + "'" * (name in names)] = rows
+    return names
+
+
+def test_a_group_comes_from_the_rows_that_join(shop: Warehouse) -> None:
+    found = shop.why("revenue", {"region": "EU"})
+    assert [tuple(row) for row in found.view.rows.collect()] == [("EU", 3, Decimal(60), 1)]
+    assert base(found) == {
+        "customers": [(1, "EU", 1), (2, "EU", 1)],
+        "orders": [(1, 1, 1), (2, 1, 1), (3, 2, 1)],
+    }
+    assert (found.absent, found.absent_count) == ((), 0)
+    assert base(shop.why("revenue", {"region": "US"}))["orders"] == [(4, 3, 2)]
+
+
+def test_any_columns_can_be_the_key(shop: Warehouse) -> None:
+    assert base(shop.why("revenue", {"TOTAL": "60.00"})) == base(shop.why("revenue", {"n": 3}))
+    assert base(shop.why("revenue", {"n": 3, "total": Decimal(60)}))["orders"][0] == (1, 1, 1)
+    both = shop.why("revenue")
+    assert both.view.count == 2
+    assert base(both)["customers"] == [(1, "EU", 1), (2, "EU", 1), (3, "US", 1)]
+
+
+def test_a_padded_row_says_what_is_missing(shop: Warehouse) -> None:
+    found = shop.why("bought", {"cust": 7})
+    assert base(found) == {"customers": [(7, None, 1)], "orders": []}
+    assert found.absent == ("padded: no row of orders with amount > 15 has cust = 7",)
+    matched = shop.why("bought", {"id": 4})
+    assert base(matched) == {"customers": [(3, "US", 1)], "orders": [(4, 3, 2)]}
+    assert matched.absent == ()
+
+
+def test_a_null_key_finds_nulls(shop: Warehouse) -> None:
+    found = shop.why("bought", {"cust": None})
+    assert base(found) == {"customers": [(None, "EU", 1)], "orders": []}
+    assert found.absent == ("padded: no row of orders with amount > 15 has cust = NULL",)
+    assert base(shop.why("regions", {"region": None})) == {"customers": [(7, None, 1)]}
+
+
+def test_having(shop: Warehouse) -> None:
+    assert base(shop.why("large", {"region": "US"})) == {
+        "customers": [(3, "US", 1)],
+        "orders": [(4, 3, 2)],
+    }
+
+
+def test_exists_has_its_witnesses_and_not_exists_says_that_there_is_none(shop: Warehouse) -> None:
+    assert base(shop.why("active", {"cust": 1})) == {
+        "customers": [(1, "EU", 1)],
+        "orders": [(1, 1, 1), (2, 1, 1)],
+    }
+    found = shop.why("idle", {"cust": 7})
+    assert base(found) == {"customers": [(7, None, 1)]}
+    assert found.absent == ("no row of orders has cust = 7",)
+    assert shop.why("unsold").absent == ("no row of orders has cust = 7",)
+
+
+def test_many_sentences_are_counted_and_the_first_are_told(shop: Warehouse) -> None:
+    found = shop.why("idle", limit=1)
+    assert (len(found.absent), found.absent_count) == (1, 2)
+
+
+def test_a_union_leads_into_each_branch_and_distinct_to_all_copies(shop: Warehouse) -> None:
+    assert base(shop.why("ids", {"id": 3})) == {
+        "customers": [(3, "US", 1)],
+        "orders": [(3, 2, 1)],
+    }
+    found = shop.why("ids", {"id": 4})
+    assert base(found) == {"customers": [], "orders": [(4, 3, 2)]}
+    assert found.view.count == 2
+    assert base(shop.why("regions", {"region": "EU"})) == {
+        "customers": [(None, "EU", 1), (1, "EU", 1), (2, "EU", 1)]
+    }
+
+
+def test_a_view_on_a_view_leads_to_base_tables(shop: Warehouse) -> None:
+    assert base(shop.why("top", {"region": "US"})) == {
+        "revenue/customers": [(3, "US", 1)],
+        "revenue/orders": [(4, 3, 2)],
+    }
+
+
+def test_a_global_aggregate_comes_from_all(shop: Warehouse) -> None:
+    assert [n for *_, n in base(shop.why("all_in_all"))["orders"]] == [1, 1, 1, 2, 1]
+
+
+MORE = {
+    "a window's partition": (
+        "SELECT id, cust, rank() OVER (PARTITION BY cust ORDER BY amount) AS place FROM orders",
+        {"id": 1},
+        {"orders": [(1, 1, 1), (2, 1, 1)]},
+    ),
+    "a window without partition": (
+        "SELECT id, row_number() OVER (ORDER BY id, amount) AS place FROM orders WHERE id < 4",
+        {"place": 2},
+        {"orders": [(1, 1, 1), (2, 1, 1), (3, 2, 1)]},
+    ),
+    "grouping sets": (
+        "SELECT region, since, count(*) AS n FROM customers GROUP BY ROLLUP (region, since)",
+        {"region": "EU", "since": "2024-01-04"},
+        {"customers": [(None, "EU", 1)]},
+    ),
+    "the total of grouping sets": (
+        "SELECT cust, grouping(cust) AS g, count(*) AS n FROM orders GROUP BY CUBE (cust)",
+        {"g": 1},
+        {"orders": [(1, 1, 1), (2, 1, 1), (3, 2, 1), (4, 3, 2), (5, None, 1)]},
+    ),
+    "an exploded array": (
+        "SELECT id, e FROM orders LATERAL VIEW explode(sequence(id, id + 1)) AS e",
+        {"e": 3},
+        {"orders": [(2, 1, 1), (3, 2, 1)]},
+    ),
+    "the first rows": (
+        "SELECT id, amount FROM orders ORDER BY amount DESC, id LIMIT 1",
+        {},
+        {"orders": [(5, None, 1)]},
+    ),
+    "in under or": (
+        (
+            "SELECT cust, cust IN (SELECT cust FROM orders WHERE cust IS NOT NULL) OR cust = 7 AS y"
+            " FROM customers WHERE cust IS NOT NULL"
+        ),
+        {"cust": 2},
+        {"customers": [(2, "EU", 1)], "orders": [(3, 2, 1)]},
+    ),
+    "copies taken off": (
+        "SELECT id FROM orders EXCEPT ALL SELECT cust + 1 FROM customers WHERE cust = 3",
+        {"id": 4},
+        {"orders": [(4, 3, 2)], "customers": [(3, "US", 1)]},
+    ),
+    "an intersection": (
+        "SELECT cust FROM customers INTERSECT SELECT cust FROM orders",
+        {"cust": None},
+        {"customers": [(None, "EU", 1)], "orders": [(5, None, 1)]},
+    ),
+    "a self-join": (
+        "SELECT a.id, b.id AS other FROM orders a JOIN orders b ON a.cust = b.cust AND a.id < b.id",
+        {},
+        {"orders": [(1, 1, 1)], "orders'": [(2, 1, 1)]},
+    ),
+    "a scalar subquery": (
+        "SELECT id FROM orders WHERE amount = (SELECT max(amount) FROM orders WHERE id < 3)",
+        {},
+        {"orders": [(2, 1, 1)], "orders'": [(1, 1, 1), (2, 1, 1)]},
+    ),
+    "a padded row beside a global aggregate": (
+        (
+            "SELECT c.cust, m.most FROM customers c LEFT JOIN"
+            " (SELECT max(cust) AS most FROM orders) m ON c.cust = m.most"
+        ),
+        {"cust": 7},
+        {
+            "customers": [(7, None, 1)],
+            "orders": [(1, 1, 1), (2, 1, 1), (3, 2, 1), (4, 3, 2), (5, None, 1)],
+        },
+    ),
+    "a computed column": (
+        "SELECT upper(region) || '!' AS shout, count(*) AS n FROM customers GROUP BY upper(region)",
+        {"shout": "US!"},
+        {"customers": [(3, "US", 1)]},
+    ),
+    "a key that is not shown": (
+        "SELECT sum(CAST(amount AS DOUBLE)) / 3 AS third, min(id) AS first FROM orders GROUP BY cust",
+        {"first": 1},
+        {"orders": [(1, 1, 1), (2, 1, 1)]},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MORE)
+def test_other_operators(case: str, shop: Warehouse) -> None:
+    query, key, expected = MORE[case]
+    shop.create_view("one", query, replace_existing=True)
+    assert base(shop.why("one", key)) == expected
+
+
+def test_columns_that_cannot_be_compared(shop: Warehouse) -> None:
+    shop.sql(
+        "CREATE OR REPLACE MATERIALIZED VIEW one AS"
+        " SELECT cust, map('r', region) AS m FROM customers WHERE cust < 3"
+    )
+    assert base(shop.why("one", {"cust": 1})) == {"customers": [(1, "EU", 1)]}
+    with pytest.raises(InvalidKeyValue) as refused:
+        shop.why("one", {"m": "x"})
+    assert refused.value.parameters["column"] == "m"
+
+
+def test_the_lineage_is_that_of_the_last_refresh(spark: SparkSession, tmp_path: Path) -> None:
+    """Tables and the view between have moved on since; each view is traced at what it had consumed."""
+    warehouse = fv.open(tmp_path, spark)
+    warehouse.create_table("customers", CUSTOMERS)
+    warehouse.create_table("orders", ORDERS)
+    for name in ("revenue", "top"):
+        warehouse.create_view(name, VIEWS[name])
+    new = pa.table({"id": [9], "cust": [3], "amount": pa.array([Decimal(1)], pa.decimal128(10, 2))})
+    warehouse.apply({"orders": fv.TableChanges(insert=new)})
+    assert base(warehouse.why("revenue", {"region": "US"}))["orders"] == [(4, 3, 2)]
+    with pytest.raises(NoSuchRow):
+        warehouse.why("revenue", {"n": 3, "region": "US"})
+    warehouse.refresh("revenue")
+    assert base(warehouse.why("revenue", {"region": "US"}))["orders"] == [(4, 3, 2), (9, 3, 1)]
+    assert base(warehouse.why("top", {"region": "US"}))["revenue/orders"] == [(4, 3, 2)]
+    warehouse.refresh()
+    found = warehouse.why("top", {"region": "US"})
+    assert base(found)["revenue/orders"] == [(4, 3, 2), (9, 3, 1)]
+    assert [one.version for one in found.tables] == [0, 1]
+
+
+def test_a_version_that_is_gone_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    warehouse = fv.open(tmp_path, spark)
+    warehouse.create_table("orders", ORDERS)
+    warehouse.create_view("all_in_all", VIEWS["all_in_all"])
+    path = tmp_path / "tables" / "orders"
+    table = DeltaTable(path)
+    table.delete("id < 5")
+    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    with pytest.raises(LineageLost) as lost:
+        warehouse.why("all_in_all")
+    assert lost.value.parameters["table"] == "orders"
+    assert str(lost.value.parameters["version"]) == "0"
+    warehouse.refresh()
+    assert base(warehouse.why("all_in_all")) == {"orders": [(5, None, 1)]}
+
+
+def test_rows_that_stay_in_spark_are_traced_the_same_way(
+    spark: SparkSession, shop: Warehouse
+) -> None:
+    """Nothing comes to the driver: lookups, steps and results are Spark's."""
+    from freshview.planner.plan import Limits
+
+    none = Limits(delta_rows=0, delta_bytes=0, lookup_rows=0, whole_view_rows=0)
+    large = Warehouse(shop.root, spark, none, StorageLimits(lookup_rows=0))
+    for view, key in (("top", {"region": "US"}), ("idle", {})):
+        assert base(large.why(view, key)) == base(shop.why(view, key))
+        assert large.why(view, key).absent == shop.why(view, key).absent
+
+
+def test_only_rows_that_can_matter_are_read(
+    shop: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key leads to the customers of the region, and they to their orders: nothing is scanned."""
+    read: list[tuple[str, str, int]] = []
+    lookup = type(shop.parts.sources).lookup
+
+    def counted(self: Any, name: str, version: int, columns: Any, key: str, keys: Any) -> Any:
+        rows = lookup(self, name, version, columns, key, keys)
+        read.append((name, key, rows.num_rows))
+        return rows
+
+    def scanned(*_: object) -> None:
+        raise AssertionError("a whole table was read")
+
+    monkeypatch.setattr(type(shop.parts.sources), "lookup", counted)
+    monkeypatch.setattr(type(shop.parts.sources), "scan", scanned)
+    shop.why("revenue", {"region": "US"})
+    assert read[:3] == [("revenue", "region", 1), ("customers", "region", 1), ("orders", "cust", 2)]
+
+
+def test_values_are_of_the_columns_type(shop: Warehouse) -> None:
+    shop.create_view(
+        "one",
+        "SELECT since, CAST(amount AS DOUBLE) AS x, id = 1 AS first, unhex('ff0a') AS bytes, amount"
+        " FROM customers c JOIN orders o ON c.cust = o.cust",
+        replace_existing=True,
+    )
+    for key in (
+        {"since": "2024-01-01", "first": "true"},
+        {"since": dt.date(2024, 1, 1), "first": True, "x": 10},
+        {"x": "1e1", "bytes": "FF0A"},
+        {"amount": "10"},
+        {"amount": 10.0, "bytes": b"\xff\x0a"},
+    ):
+        assert base(shop.why("one", key))["orders"] == [(1, 1, 1)]
+    for column, value in (
+        ("since", "soon"), ("since", "2024-02-30"), ("x", "many"), ("first", "perhaps"),
+        ("amount", "10.001"), ("amount", "1e40"), ("bytes", "xyz"), ("amount", object()),
+    ):  # fmt: skip
+        with pytest.raises(InvalidKeyValue) as refused:
+            shop.why("one", {column: value})
+        assert refused.value.parameters["column"] == column
+
+
+def test_wrong_questions(shop: Warehouse, tmp_path: Path) -> None:
+    with pytest.raises(UnknownName):
+        shop.why("nothing")
+    with pytest.raises(UnknownName):
+        shop.why("orders")
+    with pytest.raises(UnknownColumn) as unknown:
+        shop.why("revenue", {"city": "Oslo"})
+    assert unknown.value.parameters == {
+        "name": "revenue",
+        "column": "city",
+        "known": "region, n, total",
+    }
+    with pytest.raises(NoSuchRow) as missing:
+        shop.why("revenue", {"region": "AF", "n": None})
+    assert missing.value.parameters["key"] == "region = AF, n = NULL"
+
+
+def test_a_view_that_was_never_computed(spark: SparkSession, tmp_path: Path) -> None:
+    import shutil
+
+    from deltalake import write_deltalake
+
+    warehouse = fv.open(tmp_path, spark)
+    warehouse.create_table("orders", ORDERS)
+    warehouse.create_view("all_in_all", VIEWS["all_in_all"])
+    place = warehouse.catalog.path(warehouse.catalog.view("all_in_all"))
+    shutil.rmtree(place)
+    write_deltalake(place, pa.table({"n": [1], "total": [Decimal(1)]}))
+    with pytest.raises(NotFresh):
+        warehouse.why("all_in_all")
+
+
+def test_the_command_prints_rows_and_reasons(shop: Warehouse) -> None:
+    shown = []
+    for arguments in (
+        ("revenue", "--key", "region=US"),
+        ("bought", "--key", "cust=7"),
+        ("top", "--limit", "1"),
+        ("idle", "--limit", "1"),
+        ("regions", "--key", "region=null"),
+    ):
+        found = in_process("why", *arguments, "-w", shop.root)
+        assert (found.status, found.err) == (0, "")
+        shown.append(f"$ freshview why {' '.join(arguments)}\n{found.out}")
+    lines = [line.rstrip() for line in "\n".join(shown).splitlines()]
+    check_golden("why/shop", "\n".join(lines))
+
+
+def test_the_command_answers_in_json(shop: Warehouse) -> None:
+    found = in_process("why", "bought", "--key", "cust=7", "-w", shop.root, "--json").answer
+    row = {"cust": 7, "region": None, "since": "2024-01-03"}
+    assert found["ok"] is True
+    assert found["view"]["rows"] == [{"row": {"cust": 7, "region": None, "id": None}, "copies": 1}]
+    assert found["tables"][0] == {
+        "table": "customers",
+        "version": 0,
+        "via": [],
+        "count": 1,
+        "rows": [{"row": row, "copies": 1}],
+        "truncated": False,
+    }
+    assert found["absent_count"] == len(found["absent"]) == 1
+    quoted = in_process("why", "regions", "--key", "region='NULL'", "-w", shop.root, "--json")
+    assert (quoted.status, quoted.answer["code"]) == (1, "NO_SUCH_ROW")
