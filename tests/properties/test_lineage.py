@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from freshview.algebra.evaluate import Bag, Database, Row, Table, evaluate
 from freshview.algebra.relations import Aggregate, Project, Relation, Scan, Select, keep
 from freshview.algebra.schema import Attribute, Numbering
-from freshview.algebra.traverse import scans
+from freshview.algebra.traverse import scans, walk
 from freshview.lineage.base_rows import base_rows
 from freshview.lineage.carry import carried
+from freshview.lineage.emptiness import is_empty_over_nothing
 from freshview.lineage.trace import trace
 from tests.properties.generators import (
     OPERATORS,
@@ -25,7 +26,7 @@ from tests.properties.generators import (
     states,
     views,
 )
-from tests.properties.traced import Restricted, asked, defined, traced
+from tests.properties.traced import Restricted, asked, defined, looked_up, traced
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def monotone(data: Dice, depth: int) -> Relation:
 def test_the_lineage_of_nested_views_is_the_defined_one(data: Dice) -> None:
     one = case(data.draw(views(OPERATORS["nested"], everything=True)), data)
     found = traced(one.view, one.columns, one.keys, one.state)
-    assert found.rows == defined(one.view, set(one.rows), one.state)
+    assert found == defined(one.view, set(one.rows), one.state)
 
 
 @settings(max_examples=500)
@@ -88,7 +89,7 @@ def test_the_lineage_below_an_aggregate_is_the_defined_one(data: Dice) -> None:
     having = Select(grouped, builder.predicate(grouped.attributes))
     one = case(data.choice([grouped, having]), data)
     found = traced(one.view, one.columns, one.keys, one.state)
-    assert found.rows == defined(one.view, set(one.rows), one.state)
+    assert found == defined(one.view, set(one.rows), one.state)
 
 
 ONE = {name: shape for name, shape in (OPERATORS | SHAPES).items() if name != "nested"}
@@ -160,6 +161,25 @@ def with_keys(one: Case, rows: Bag) -> Bag:
     places = [one.view.attributes.index(column) for column in one.columns]
     wanted = {row for row in rows if not places or tuple(row[p] for p in places) in one.keys}
     return Counter({row: n for row, n in rows.items() if row in wanted})
+
+
+@settings(max_examples=700)
+@given(data=dice)
+def test_lookups_leave_out_nothing_that_matters(data: Dice) -> None:
+    one = case(data.draw(views(OPERATORS["nested"], everything=True)), data)
+    found = looked_up(one.view, one.columns, one.keys, one.state, data)
+    assert found == traced(one.view, one.columns, one.keys, one.state)
+
+
+@settings(max_examples=500)
+@given(data=dice)
+def test_what_is_said_to_be_empty_over_nothing_is(data: Dice) -> None:
+    view = data.draw(views(OPERATORS["nested"], everything=True))
+    nothing = {name: Table(columns, Counter()) for name, columns in TABLES.items()}
+    rows = evaluate(view, Database(nothing))
+    assert not (rows and is_empty_over_nothing(view))
+    if not any(isinstance(node, Aggregate) and not node.group for node in walk(view)):
+        assert is_empty_over_nothing(view)
 
 
 @settings(max_examples=300)

@@ -32,7 +32,10 @@ from freshview.algebra.relations import (
 from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import scans
 from freshview.lineage.emptiness import is_empty_over_nothing
-from freshview.lineage.trace import trace
+from freshview.lineage.trace import Trace, trace
+from freshview.planner.lookups import LookupPlanner
+from tests.properties.generators import Dice
+from tests.properties.planned import Fetched
 
 State = Mapping[str, Table]
 Occurrences = dict[Scan, set[Row]]
@@ -40,10 +43,10 @@ Occurrences = dict[Scan, set[Row]]
 
 @dataclass(frozen=True)
 class Traced:
-    """The rows of each occurrence of a table, and how many rows are there for want of another."""
+    """The rows of each occurrence of a table, and whether rows are there for want of a partner."""
 
     rows: Occurrences
-    unmet: int
+    unmet: bool
 
 
 def traced(view: Relation, columns: tuple[Attribute, ...], keys: set[Row], state: State) -> Traced:
@@ -55,10 +58,31 @@ def traced(view: Relation, columns: tuple[Attribute, ...], keys: set[Row], state
     database = Database(state, given=given)
     for step in found.steps:
         given[step.leaf.name] = evaluate(step.relation, database)
+    return _contributions(found, view, database)
+
+
+def looked_up(
+    view: Relation, columns: tuple[Attribute, ...], keys: set[Row], state: State, dice: Dice
+) -> Traced:
+    """The same over nothing but the rows that the planner's lookups find, by ways that the dice pick."""
+    found = trace(view, columns)
+    fetched = Fetched(state)
+    if found.keys is not None:
+        fetched.held[found.keys] = Counter(keys)
+    planner = LookupPlanner(stored="")
+    for step in found.steps:
+        relation, lookups = planner.step(step.relation)
+        for lookup in lookups:
+            if lookup.leaf not in fetched.held:
+                fetched.fetch(lookup, dice)
+        fetched.held[step.leaf] = evaluate(relation, fetched)
+    return _contributions(found, view, fetched)
+
+
+def _contributions(found: Trace, view: Relation, database: Database) -> Traced:
     rows: Occurrences = {scan: set() for scan in scans(view)}
     rows |= {one.scan: set(evaluate(one.rows, database)) for one in found.contributions}
-    unmet = sum(evaluate(one.rows, database).total() for one in found.absences)
-    return Traced(rows, unmet)
+    return Traced(rows, any(evaluate(one.rows, database) for one in found.absences))
 
 
 def asked(view: Relation, columns: tuple[Attribute, ...], keys: set[Row], state: State) -> Bag:
@@ -70,24 +94,25 @@ def asked(view: Relation, columns: tuple[Attribute, ...], keys: set[Row], state:
     )
 
 
-def defined(view: Relation, rows: set[Row], state: State) -> Occurrences:
+def defined(view: Relation, rows: set[Row], state: State) -> Traced:
     """The lineage of rows of a view by its definition."""
     database = Database(state)
     found: Occurrences = {scan: set() for scan in scans(view)}
+    unmet: list[Row] = []
 
     def down(node: Relation, wanted: set[Row]) -> None:
         if isinstance(node, Scan):
             found[node] = wanted
             return
-        for operand, some in _operands(node, wanted, database):
+        for operand, some in _operands(node, wanted, database, unmet):
             down(operand, some)
 
     down(view, rows)
-    return found
+    return Traced(found, bool(unmet))
 
 
 def _operands(
-    node: Relation, wanted: set[Row], database: Database
+    node: Relation, wanted: set[Row], database: Database, unmet: list[Row]
 ) -> Iterator[tuple[Relation, set[Row]]]:
     match node:
         case Select(child, _):
@@ -109,19 +134,23 @@ def _operands(
             yield right, wanted
         case Difference(left, right, all):
             others = set(evaluate(right, database))
+            unmet += [] if all else wanted
             yield left, wanted
             if wanted and not is_empty_over_nothing(right):
                 yield right, others
             else:
                 yield right, others & wanted if all else set()
         case Join() | OuterJoin() | Semijoin() | MarkJoin():
-            yield from _sides(node, wanted, database)
+            yield from _sides(node, wanted, database, unmet)
         case _:
             raise AssertionError(node)
 
 
 def _sides(
-    node: Join | OuterJoin | Semijoin | MarkJoin, wanted: set[Row], database: Database
+    node: Join | OuterJoin | Semijoin | MarkJoin,
+    wanted: set[Row],
+    database: Database,
+    unmet: list[Row],
 ) -> Iterator[tuple[Relation, set[Row]]]:
     """The pairs that meet, one by one, and the rows of a side that meet nothing."""
     holds: Any = lambda _: True  # noqa: E731 (one of two, by the node)
@@ -154,6 +183,7 @@ def _sides(
             left = {row[:-1] for row in wanted}
             unmet_left = {row[:-1] for row in wanted if not row[-1]}
             right = {y for x, y in pairs if (*x, True) in wanted}
+    unmet += [*unmet_left, *unmet_right]
     if unmet_left and not is_empty_over_nothing(node.right):
         right = set(rights)
     if unmet_right and not is_empty_over_nothing(node.left):
