@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
-from pyspark.sql import SparkSession
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import DataFrame, SparkSession
 
 import freshview as fv
 from freshview.errors import (
@@ -21,6 +22,7 @@ from freshview.errors import (
     UnknownColumn,
     UnknownName,
 )
+from freshview.planner.plan import Limits
 from freshview.runtime.warehouse import Warehouse
 from freshview.runtime.why import Provenance
 from freshview.storage.choose import Limits as StorageLimits
@@ -307,8 +309,6 @@ def test_rows_that_stay_in_spark_are_traced_the_same_way(
     spark: SparkSession, shop: Warehouse
 ) -> None:
     """Nothing comes to the driver: lookups, steps and results are Spark's."""
-    from freshview.planner.plan import Limits
-
     none = Limits(delta_rows=0, delta_bytes=0, lookup_rows=0, whole_view_rows=0)
     large = Warehouse(shop.root, spark, none, StorageLimits(lookup_rows=0))
     for view, key in (("top", {"region": "US"}), ("idle", {})):
@@ -337,11 +337,31 @@ def test_only_rows_that_can_matter_are_read(
     assert read[:3] == [("revenue", "region", 1), ("customers", "region", 1), ("orders", "cust", 2)]
 
 
+def test_names_that_are_in_the_way(spark: SparkSession, tmp_path: Path) -> None:
+    """A table may have a column named as the copies are, and names that have to be quoted."""
+    write_deltalake(tmp_path / "odd", pa.table({"__copies": [5, 5], "a.b`c": [1, 1], "K": [1, 2]}))
+    warehouse = fv.open(tmp_path / "shop", spark)
+    warehouse.register("odd", tmp_path / "odd")
+    warehouse.create_view("one", "SELECT `a.b``c`, count(*) AS n FROM odd GROUP BY 1")
+    found = warehouse.why("one", {"a.b`c": 1})
+    rows = found.tables[0].rows
+    assert rows.columns == ["__copies", "a.b`c", "K", "__copies_"]
+    assert [tuple(row) for row in rows.collect()] == [(5, 1, 1, 1), (5, 1, 2, 1)]
+
+
+def test_a_view_by_a_function(shop: Warehouse) -> None:
+    @shop.view
+    def dear() -> DataFrame:
+        return shop.table("orders").where("amount > 35").groupBy("cust").count()
+
+    assert base(shop.why("dear", {"cust": 3})) == {"orders": [(4, 3, 2)]}
+
+
 def test_values_are_of_the_columns_type(shop: Warehouse) -> None:
     shop.create_view(
         "one",
-        "SELECT since, CAST(amount AS DOUBLE) AS x, id = 1 AS first, unhex('ff0a') AS bytes, amount"
-        " FROM customers c JOIN orders o ON c.cust = o.cust",
+        "SELECT since, CAST(amount AS DOUBLE) AS x, id = 1 AS first, unhex('ff0a') AS bytes, amount,"
+        " CAST(CONCAT(since, ' 10:0', id, ':00') AS TIMESTAMP) AS at FROM customers c JOIN orders o ON c.cust = o.cust",
         replace_existing=True,
     )
     for key in (
@@ -349,12 +369,14 @@ def test_values_are_of_the_columns_type(shop: Warehouse) -> None:
         {"since": dt.date(2024, 1, 1), "first": True, "x": 10},
         {"x": "1e1", "bytes": "FF0A"},
         {"amount": "10"},
+        {"at": "2024-01-01 10:01:00"},
         {"amount": 10.0, "bytes": b"\xff\x0a"},
     ):
         assert base(shop.why("one", key))["orders"] == [(1, 1, 1)]
     for column, value in (
         ("since", "soon"), ("since", "2024-02-30"), ("x", "many"), ("first", "perhaps"),
         ("amount", "10.001"), ("amount", "1e40"), ("bytes", "xyz"), ("amount", object()),
+            ("at", "10 o'clock"),
     ):  # fmt: skip
         with pytest.raises(InvalidKeyValue) as refused:
             shop.why("one", {column: value})
@@ -379,10 +401,6 @@ def test_wrong_questions(shop: Warehouse, tmp_path: Path) -> None:
 
 
 def test_a_view_that_was_never_computed(spark: SparkSession, tmp_path: Path) -> None:
-    import shutil
-
-    from deltalake import write_deltalake
-
     warehouse = fv.open(tmp_path, spark)
     warehouse.create_table("orders", ORDERS)
     warehouse.create_view("all_in_all", VIEWS["all_in_all"])
@@ -409,6 +427,13 @@ def test_the_command_prints_rows_and_reasons(shop: Warehouse) -> None:
     check_golden("why/shop", "\n".join(lines))
 
 
+def test_the_page_shows_what_the_command_prints(repository: Path) -> None:
+    page = (repository / "docs" / "provenance.md").read_text(encoding="utf-8")
+    printed = (repository / "tests" / "golden" / "why" / "shop.txt").read_text(encoding="utf-8")
+    first, second, *_ = printed.split("$ freshview")[1:]
+    assert f"$ freshview{first}$ freshview{second}".rstrip() in page
+
+
 def test_the_command_answers_in_json(shop: Warehouse) -> None:
     found = in_process("why", "bought", "--key", "cust=7", "-w", shop.root, "--json").answer
     row = {"cust": 7, "region": None, "since": "2024-01-03"}
@@ -423,5 +448,7 @@ def test_the_command_answers_in_json(shop: Warehouse) -> None:
         "truncated": False,
     }
     assert found["absent_count"] == len(found["absent"]) == 1
-    quoted = in_process("why", "regions", "--key", "region='NULL'", "-w", shop.root, "--json")
-    assert (quoted.status, quoted.answer["code"]) == (1, "NO_SUCH_ROW")
+    for key, named in (("region='NULL'", "NULL"), ("region='E''U'", "E'U"), ("region=a=b", "a=b")):
+        missing = in_process("why", "regions", "--key", key, "-w", shop.root, "--json")
+        assert (missing.status, missing.answer["code"]) == (1, "NO_SUCH_ROW")
+        assert missing.answer["parameters"]["key"] == f"region = {named}"

@@ -34,7 +34,7 @@ from freshview.algebra.schema import Attribute, Numbering, quoted
 from freshview.errors import DefinitionChanged, HistoryLost, LineageLost, NoSuchRow, NotFresh
 from freshview.lineage.absence_text import absence_text, compared
 from freshview.lineage.asked import Absent, is_comparable
-from freshview.lineage.base_rows import COPIES, base_rows
+from freshview.lineage.base_rows import base_rows
 from freshview.lineage.identity import identifying
 from freshview.lineage.trace import Contribution, Trace, trace
 from freshview.planner.lookups import LookUp, LookupPlanner
@@ -291,8 +291,8 @@ def _is_file_gone(error: PySparkException | Py4JJavaError) -> bool:
 def _copies(rows: Rows) -> int:
     """How many rows there are, all copies counted."""
     if isinstance(rows, pa.Table):
-        return int(pc.sum(rows[COPIES]).as_py() or 0)
-    total = rows.agg(F.sum(COPIES)).first()
+        return int(pc.sum(rows.columns[-1]).as_py() or 0)
+    total = rows.agg(F.sum(rows.columns[-1])).first()
     assert total is not None
     return int(total[0] or 0)
 
