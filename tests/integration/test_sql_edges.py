@@ -15,10 +15,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from freshview.algebra.schema import EXTENT_COUNT_NAME
 from freshview.errors import FreshviewError
 from freshview.runtime.named_tables import session_with
 from freshview.runtime.report import ADVANCED, INCREMENTAL
 from freshview.runtime.warehouse import Warehouse, open_warehouse
+from freshview.storage.native import NativeStorage
 from tests.integration.sql_edges import BATCHES, CASES, SCHEMAS, START, Bag
 
 pytestmark = pytest.mark.spark
@@ -27,11 +29,26 @@ SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": 
 
 
 def hashable(value: object) -> object:
-    return tuple(map(hashable, value)) if isinstance(value, list | tuple) else value
+    if isinstance(value, dict):
+        return tuple(map(hashable, value.values()))
+    return tuple(map(hashable, value)) if isinstance(value, list) else value
 
 
-def bag(rows: list[tuple[object, ...]]) -> Bag:
-    return Counter(tuple(hashable(value) for value in row) for row in rows)
+def bag(rows: pa.Table) -> Bag:
+    """The rows, each as often as its count says if it has one."""
+    found: Bag = Counter()
+    for row in rows.to_pylist():
+        copies = row.pop(EXTENT_COUNT_NAME, 1)
+        found[tuple(hashable(value) for value in row.values())] += copies
+    return +found
+
+
+def stored(warehouse: Warehouse, view: str) -> Bag:
+    entry = warehouse.catalog.view(view)
+    storage, path = NativeStorage(), warehouse.catalog.path(entry)
+    rows = storage.read(path, storage.latest(path))
+    counted = [c for c in rows.column_names if c == EXTENT_COUNT_NAME]
+    return bag(rows.select([*entry.columns, *counted]))
 
 
 @dataclass(frozen=True)
@@ -47,7 +64,7 @@ def definitions(spark: SparkSession, warehouse: Warehouse) -> dict[str, Bag]:
     tables = {name: warehouse.table(name).toArrow() for name in SCHEMAS}
     frames = {name: spark.createDataFrame(rows).coalesce(1) for name, rows in tables.items()}
     session = session_with(spark, frames, SMALL)
-    return {name: bag(session.sql(case.sql).collect()) for name, case in CASES.items()}
+    return {name: bag(session.sql(case.sql).toArrow()) for name, case in CASES.items()}
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +82,7 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
                 warehouse.refresh()
         for name, rows in definitions(spark, warehouse).items():
             run.expected[name].append(rows)
-            run.found[name].append(bag(warehouse.read(name).collect()))
+            run.found[name].append(stored(warehouse, name))
     for row in warehouse.parts.log.read().sort_by("time").to_pylist():
         run.modes[row["view"]].append(row["mode"])
     return run
