@@ -17,12 +17,27 @@ SUMMED = frozenset({"sum", "avg"})
 EXTREMA = frozenset({"min", "max"})
 """Kept from a delta alone as long as the extremum itself is not deleted."""
 
+DOUBLES = frozenset({"float", "double"})
+"""Types whose sums are rounded when they are added up one by one."""
+
+WITHOUT_ORDER = DISTRIBUTIVE | EXTREMA | {
+    "single_value", "wide_sum", "count_if", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor",
+    "percentile", "percentile_cont", "percentile_disc", "median", "approx_count_distinct",
+    "bitmap_construct_agg", "bitmap_or_agg", "bitmap_and_agg",
+}  # fmt: skip
+"""Functions of the bag of values: whole numbers, extrema, counts per value, bits that are set.
+
+Sums and averages are among them because they are computed without rounding (``exact_sums``). Any other
+function is taken for one of the sequence of rows, and gets them in one order.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
     """``function(DISTINCT arguments) FILTER (WHERE filter)``; ``count`` of no argument counts rows.
 
     ``single_value`` is the value of a scalar subquery: null over no row, an error over several.
+    ``wide_sum`` of the pieces of a double and its rest is the exact sum, null if there is no rest.
     Any other function is Spark's and known by its ``template`` only.
     """
 
@@ -37,6 +52,19 @@ class AggregateCall:
     @property
     def counts_rows(self) -> bool:
         return self.function == "count" and not self.arguments and self.filter is None
+
+    @property
+    def sums_doubles(self) -> bool:
+        return self.function in SUMMED and self.arguments[0].type in DOUBLES
+
+    @property
+    def averages_integers(self) -> bool:
+        return self.function == "avg" and self.arguments[0].type in INTEGRAL_TYPES
+
+    @property
+    def depends_on_order(self) -> bool:
+        """Whether another order of the same rows may give another value."""
+        return self.function not in WITHOUT_ORDER
 
 
 def sum_state_type(argument_type: str) -> str | None:

@@ -6,6 +6,7 @@ null. What only Spark understands (opaque expressions, some window functions) th
 
 from __future__ import annotations
 
+import math
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +16,7 @@ from typing import Any, assert_never
 
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.evaluate_windows import NoWindow, limited, windowed
+from freshview.algebra.exact_sums import exact_sum, pieces, rest, rounded
 from freshview.algebra.expressions import (
     Call,
     Column,
@@ -232,6 +234,11 @@ def _in(sought: Value, *candidates: Value) -> Value:
     return membership
 
 
+def _equals(left: Any, right: Any) -> bool:
+    """NaN equals itself in Spark; here it is one object."""
+    return left is right or bool(left == right)
+
+
 _LAZY: dict[str, Callable[..., Value]] = {
     "and": _and,
     "or": _or,
@@ -241,7 +248,7 @@ _LAZY: dict[str, Callable[..., Value]] = {
     "if": lambda test, yes, no: lambda row: yes(row) if test(row) is True else no(row),
     "is null": lambda part: lambda row: part(row) is None,
     "is not null": lambda part: lambda row: part(row) is not None,
-    "<=>": lambda left, right: lambda row: left(row) == right(row),
+    "<=>": lambda left, right: lambda row: _equals(left(row), right(row)),
 }
 """Operations whose value may not be null when an argument is, or that skip an argument."""
 
@@ -255,7 +262,13 @@ def _strict(operation: Callable[..., Any], parts: list[Value]) -> Value:
 
 
 def _average(total: Any, count: int) -> Any:
-    return None if count == 0 else Decimal(total) / count
+    if count == 0:
+        return None
+    if isinstance(total, float):
+        return (
+            math.nan if math.isnan(total) else total / count
+        )  # one NaN, which is then equal to itself
+    return Decimal(total) / count
 
 
 def _nonnegative(number: Any) -> Any:
@@ -265,7 +278,7 @@ def _nonnegative(number: Any) -> Any:
 
 
 _STRICT: dict[str, Callable[..., Any]] = {
-    "=": operator.eq,
+    "=": _equals,
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -278,6 +291,9 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "average": _average,
     "nonnegative": _nonnegative,
+    "piece": lambda value, place: pieces(value)[place],
+    "rest": rest,
+    "exact double": lambda *sums: rounded(sums[:-1]),
 }
 """Operations that are null when an argument is."""
 
@@ -287,8 +303,22 @@ def _count(values: list[tuple[Any, int]]) -> int:
 
 
 def _total(values: list[tuple[Any, int]]) -> Any:
-    present = [one * count for one, count in values if one is not None]
-    return sum(present) if present else None
+    present = [(one, count) for one, count in values if one is not None]
+    if any(isinstance(one, float) for one, _ in present):
+        return exact_sum(present)
+    return sum(one * count for one, count in present) if present else None
+
+
+def _wide_sum(rows: list[tuple[Any, int]]) -> Any:
+    """The sum of pieces and rests, where there is a rest; copies are counted by the pieces."""
+    present = [(row, count) for row, count in rows if row[-1] is not None]
+    rests = [row[-1] for row, count in present for _ in range(count) if row[-1] != 0.0]
+    if not rests:
+        return None
+    columns = zip(
+        *(tuple(count * piece for piece in row[:-1]) for row, count in present), strict=True
+    )
+    return rounded([sum(column) for column in columns], rests)
 
 
 def _single(values: list[tuple[Any, int]]) -> Any:
@@ -300,10 +330,11 @@ def _single(values: list[tuple[Any, int]]) -> Any:
 _AGGREGATES: dict[str, Callable[[list[tuple[Any, int]]], Any]] = {
     "count": _count,
     "sum": _total,
-    "avg": lambda values: _average(_total(values) or 0, _count(values)),
+    "avg": lambda values: _average(_total(values), _count(values)),
     "min": lambda values: min((one for one, _ in values if one is not None), default=None),
     "max": lambda values: max((one for one, _ in values if one is not None), default=None),
     "single_value": _single,
+    "wide_sum": _wide_sum,
 }
 
 
@@ -311,10 +342,14 @@ def _aggregate_function(
     call: AggregateCall, attributes: tuple[Attribute, ...]
 ) -> Callable[[list[tuple[Row, int]]], Any]:
     """The aggregate call as a function of rows with their counts."""
-    if call.function not in _AGGREGATES or len(call.arguments) > 1:
+    wide = call.function == "wide_sum"
+    if call.function not in _AGGREGATES or (len(call.arguments) > 1 and not wide):
         raise NotInOracle(call.function)
     holds = None if call.filter is None else function(call.filter, attributes)
     argument = function(call.arguments[0], attributes) if call.arguments else lambda _: True
+    if wide:
+        columns = functions(call.arguments, attributes)
+        argument = lambda row: tuple(column(row) for column in columns)  # noqa: E731
 
     def aggregate(rows: list[tuple[Row, int]]) -> Any:
         values = [(argument(row), n) for row, n in rows if holds is None or holds(row) is True]

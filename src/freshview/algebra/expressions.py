@@ -32,7 +32,10 @@ OPERATIONS = (
         "abs",
     }
     | {"nonnegative", "array", "explode"}
+    | {"piece", "rest", "exact double"}
 )
+"""The last three are those of ``exact_sums``: piece(x, place), rest(x), and the value of six sums of pieces
+with the number of values behind them."""
 
 
 @dataclass(frozen=True, slots=True)

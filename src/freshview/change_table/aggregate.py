@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from freshview.algebra.aggregates import AggregateCall
-from freshview.algebra.expressions import Call, Column, Expression, conjunction, equal, is_null
+from freshview.algebra.expressions import (
+    Call,
+    Column,
+    Expression,
+    conjunction,
+    equal,
+    integer,
+    is_null,
+)
 from freshview.algebra.relations import Aggregate, AggregateOutput, Relation, Select, Union
 from freshview.algebra.schema import COUNT, Attribute, Numbering
 from freshview.delta.aggregate_states import AggregateStates
@@ -46,6 +54,7 @@ def _changed(changes: Relation, states: AggregateStates) -> Relation:
     """The groups in which something changes."""
     nothing: list[Expression] = [equal(Column(state), zero(state)) for state in states.additive]
     nothing += [is_null(Column(a)) for _, e in states.extrema for a in (e.gained, e.lost)]
+    nothing += [equal(Column(doubles.moved), integer(0)) for _, doubles in states.double_sums]
     unchanged: Expression | None = conjunction(tuple(nothing))
     assert unchanged is not None
     return Select(changes, Call("not", (unchanged,), "boolean"))

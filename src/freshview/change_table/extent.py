@@ -231,12 +231,13 @@ def is_structured(relation: Relation) -> bool:
 def _grouped(node: Aggregate, new: Numbering) -> Extent:
     """A conversion point. NoRule for an aggregate that no additive states keep."""
     states = aggregate_states(node, new)
-    if states.extrema:
+    if states.late:
         raise NoRule(
             singularity(
-                "EXTREMUM",
+                "LATE_UPDATE",
                 node,
-                "a late update of MIN or MAX needs the groups themselves in the view",
+                "a late update of MIN, MAX or a sum of doubles needs the groups themselves in the"
+                " view",
             )
         )
     part = AggregatePart(_leaf(node.group + states.additive, new), node, states, normal(node.child))

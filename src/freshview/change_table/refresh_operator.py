@@ -89,7 +89,7 @@ def stored_groups(layout: GroupLayout, table: str, new: Numbering) -> StoredGrou
 
 @dataclass(frozen=True, slots=True)
 class LateValues:
-    """Extrema that were computed from the base for some groups, under new attributes.
+    """Extrema and sums that were computed from the base for some groups, under new attributes.
 
     ``found`` is true in each of these rows, and null where a group has none.
     """
@@ -114,7 +114,8 @@ def refresh(
     group attributes J₂ never holds. A number of rows below zero would mean that the stored view is
     not the view's value; it raises. The visible values of a row that J₂ deletes are not evaluated:
     100 / count(*) has none. U is + for counts and sums; for MIN and MAX it is the more extreme of
-    the two values, or what the late update has found.
+    the two values, or what the late update has found. A sum of doubles in which a value has a rest is
+    always found by the late update.
 
     The result yields the stored columns after the refresh; ``__keep``, false where J₂ holds;
     ``__was``, true if the group was stored; and the visible columns as they were stored, for the
@@ -135,6 +136,11 @@ def refresh(
             value = either(found, Column(late.values[extremum.value]), value)
         none = equal(updated[argument.present], integer(0))
         updated[extremum.value] = either(none, null(extremum.value.type), value)
+    for _, doubles in states.double_sums:
+        assert late is not None
+        none = equal(updated[doubles.outside], integer(0))
+        wide = Column(late.values[doubles.wide])
+        updated[doubles.wide] = either(none, null(doubles.wide.type), wide)
     stays = _stays(layout, updated[states.rows])
     outputs = (
         *layout.key_outputs(),

@@ -61,7 +61,7 @@ def additive_states(node: Aggregate, new: Numbering) -> AggregateStates | None:
         states = aggregate_states(node, new)
     except NoRule:
         return None
-    return None if states.extrema else states
+    return None if states.late else states
 
 
 def _in_both_states(node: Aggregate, delta: Signed, derivation: Derivation) -> Signed:

@@ -3,7 +3,8 @@
 For a group: ``__rows``, the number of its rows; for each aggregated argument the number of its
 non-null values and, if it is summed, their exact sum, and its extrema as they are asked for. COUNT,
 SUM, AVG, MIN and MAX are read off these, so a null never has to tell an empty group from a group of
-nulls.
+nulls. The exact sum of doubles is six sums of pieces (``algebra/exact_sums.py``) and the number of values
+that have a rest beyond them; while there are such values, the sum is computed from the rows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from freshview.algebra.aggregates import (
     DISTRIBUTIVE,
+    DOUBLES,
     EXTREMA,
     OR_NULL,
     SUMMED,
@@ -19,6 +21,7 @@ from freshview.algebra.aggregates import (
     multiplies_exactly,
     sum_state_type,
 )
+from freshview.algebra.exact_sums import WEIGHTS
 from freshview.algebra.expressions import (
     Call,
     Column,
@@ -32,7 +35,6 @@ from freshview.algebra.expressions import (
 from freshview.algebra.relations import Aggregate
 from freshview.algebra.render import aggregate_text
 from freshview.algebra.schema import Attribute, Numbering
-from freshview.delta.exactness import check_exact
 from freshview.reasons import NoRule, Reason
 
 ROWS_NAME = "__rows"
@@ -57,6 +59,27 @@ class Extremum:
 
 
 @dataclass(frozen=True, slots=True)
+class DoubleSum:
+    """The exact sum of doubles: sums of their pieces, and how many values have a rest.
+
+    ``wide`` is the sum itself where there is a rest, else null. In a change table ``moved`` is the
+    number of values with a rest that came or went, which ``outside`` does not tell: one may have come
+    for another.
+    """
+
+    limbs: tuple[Attribute, ...]
+    outside: Attribute
+    wide: Attribute
+    moved: Attribute
+
+    def value(self, present: Expression) -> Expression:
+        """The sum, if it is one of some values."""
+        limbs = tuple(Column(limb) for limb in self.limbs)
+        near = Call("exact double", (*limbs, present), "double")
+        return either(equal(Column(self.outside), integer(0)), near, Column(self.wide))
+
+
+@dataclass(frozen=True, slots=True)
 class ArgumentState:
     """The states of one aggregated argument: how many values, their sum and extrema if needed."""
 
@@ -64,6 +87,7 @@ class ArgumentState:
     present: Attribute
     total: Attribute | None
     extrema: tuple[Extremum, ...] = ()
+    doubles: DoubleSum | None = None
 
     @property
     def multiplies(self) -> bool:
@@ -89,6 +113,8 @@ class AggregateStates:
             states.append(argument.present)
             if argument.total is not None:
                 states.append(argument.total)
+            if argument.doubles is not None:
+                states += (*argument.doubles.limbs, argument.doubles.outside)
         return tuple(states)
 
     @property
@@ -96,9 +122,19 @@ class AggregateStates:
         return tuple((a, extremum) for a in self.arguments for extremum in a.extrema)
 
     @property
+    def double_sums(self) -> tuple[tuple[ArgumentState, DoubleSum], ...]:
+        return tuple((a, a.doubles) for a in self.arguments if a.doubles is not None)
+
+    @property
+    def late(self) -> bool:
+        """Whether a value may have to be asked of the base: an extremum, or a sum with rests."""
+        return bool(self.extrema or self.double_sums)
+
+    @property
     def attributes(self) -> tuple[Attribute, ...]:
         """What is stored of a group."""
-        return self.additive + tuple(extremum.value for _, extremum in self.extrema)
+        extrema = tuple(extremum.value for _, extremum in self.extrema)
+        return self.additive + extrema + tuple(doubles.wide for _, doubles in self.double_sums)
 
     def of(self, call: AggregateCall) -> ArgumentState:
         argument = counted_argument(call)
@@ -114,12 +150,15 @@ class AggregateStates:
             return present
         if call.function in EXTREMA:
             return Column(state.extremum(call.function).value)
-        assert state.total is not None
         empty = equal(present, integer(0))
+        if state.doubles is not None:
+            total = state.doubles.value(present)
+        else:
+            assert state.total is not None
+            total = Column(state.total)
         if call.function == "sum":
-            return either(empty, null(call.type), cast(Column(state.total), call.type))
-        average = Call("average", (Column(state.total), present), call.type)
-        return either(empty, null(call.type), average)
+            return either(empty, null(call.type), cast(total, call.type))
+        return either(empty, null(call.type), Call("average", (total, present), call.type))
 
 
 def aggregate_states(node: Aggregate, new: Numbering) -> AggregateStates:
@@ -142,8 +181,12 @@ def _argument_state(
     place: int, argument: Expression, functions: tuple[str, ...], new: Numbering
 ) -> ArgumentState:
     present = new.attribute(f"__present{place}", "bigint", nullable=False)
-    total = None
-    if not SUMMED.isdisjoint(functions):
+    total, doubles = None, None
+    if SUMMED.isdisjoint(functions):
+        pass
+    elif argument.type in DOUBLES:
+        doubles = _double_sum(place, new)
+    else:
         total = new.attribute(f"__sum{place}", str(sum_state_type(argument.type)))
     extrema = tuple(
         Extremum(
@@ -155,7 +198,19 @@ def _argument_state(
         for function in functions
         if function in EXTREMA
     )
-    return ArgumentState(argument, present, total, extrema)
+    return ArgumentState(argument, present, total, extrema, doubles)
+
+
+def _double_sum(place: int, new: Numbering) -> DoubleSum:
+    limbs = tuple(
+        new.attribute(f"__sum{place}_{number}", "bigint") for number in range(len(WEIGHTS))
+    )
+    return DoubleSum(
+        limbs,
+        new.attribute(f"__outside{place}", "bigint"),
+        new.attribute(f"__wide{place}", "double"),
+        new.attribute(f"__moved{place}", "bigint"),
+    )
 
 
 def counted_argument(call: AggregateCall) -> Expression:
@@ -198,8 +253,9 @@ def check_self_maintainable(call: AggregateCall) -> None:
                 "give the view groups, of which only the touched ones are computed again",
             )
         )
-    check_exact(call)
-    if call.function != "count" and sum_state_type(call.arguments[0].type) is None:
+    if call.function == "count" or call.sums_doubles:
+        return
+    if sum_state_type(call.arguments[0].type) is None:
         raise NoRule(
             Reason(
                 "SUM_WITHOUT_STATE",

@@ -31,11 +31,10 @@ from freshview.algebra.relations import (
 from freshview.algebra.render import describe
 from freshview.delta.aggregate import aggregate_delta
 from freshview.delta.derivation import Derivation, Signed
-from freshview.delta.exactness import check_exact
+from freshview.delta.exactness import check_order
 from freshview.delta.generate import expansion_delta, generation_delta
 from freshview.delta.join import flatten, join_delta
-from freshview.delta.limit import check_order as check_limit_order
-from freshview.delta.limit import limit_delta
+from freshview.delta.limit import check_limit_order, limit_delta
 from freshview.delta.moving_window import moving_window_delta
 from freshview.delta.multiplicity import set_operation_delta
 from freshview.delta.outer_join import outer_join_delta
@@ -43,8 +42,7 @@ from freshview.delta.projection import projection_delta, repetition_delta
 from freshview.delta.selection import selection_delta
 from freshview.delta.semijoin import mark_join_delta, semijoin_delta
 from freshview.delta.union import union_delta
-from freshview.delta.window import check_order as check_window_order
-from freshview.delta.window import window_delta
+from freshview.delta.window import check_window_order, window_delta
 
 
 def derive(relation: Relation, derivation: Derivation) -> Signed | None:
@@ -87,7 +85,7 @@ def derive(relation: Relation, derivation: Derivation) -> Signed | None:
             return set_operation_delta(relation, below(left), below(right), derivation)
         case Aggregate(child, _, aggregates):
             for output in aggregates:
-                check_exact(output.call)
+                check_order(output.call)
             delta = below(child)
             return None if delta is None else aggregate_delta(relation, delta, derivation)
         case Union(operands, _):

@@ -1,58 +1,50 @@
-"""Which aggregates give the same value whatever the order in which rows are added up.
+"""Which aggregates give the same value whatever the order in which their rows are met.
 
 A group that is computed again must come out as it did before, to the last bit: what cancels out is
-told by equality, and a view is compared with its recompute.
+told by equality, and a view is compared with its recompute. Sums of doubles are exact, and functions
+of the sequence of rows (STDDEV, FIRST, COLLECT_LIST, …) get the rows of a group in one order: that of
+their arguments (``planner/row_order.py``). What is left are arguments that have no order.
 """
 
 from __future__ import annotations
 
-from freshview.algebra.aggregates import SUMMED, AggregateCall
+import re
+
+from freshview.algebra.aggregates import AggregateCall
+from freshview.algebra.expressions import references
 from freshview.algebra.render import aggregate_text
+from freshview.algebra.schema import Attribute
 from freshview.reasons import NoRule, Reason
 
-_INEXACT = ("float", "double")
-_WHOLE_ROWS = frozenset({"count", "min", "max", "single_value"})
+_UNORDERED = re.compile(
+    r"\bmap<|\b(variant|geometry|geography|interval(?! (day|hour|minute|second|year|month)))\b(?!:)"
+)
+"""Types that Spark does not compare, alone or inside of others; not the names of fields."""
 
 
-def check_exact(call: AggregateCall) -> None:
-    """Raise NoRule for an aggregate whose value depends on the order of the rows."""
-    if call.function in _WHOLE_ROWS:
+def check_order(call: AggregateCall) -> None:
+    """Raise NoRule for a function of the sequence of rows whose rows cannot be put in order."""
+    if not call.depends_on_order:
         return
-    if call.function in SUMMED:
-        _check_sum(call)
-        return
-    types = (call.type, *(argument.type for argument in call.arguments))
-    if any(inexact in type for type in types for inexact in _INEXACT):
+    unordered = next((a for a in order_of(call) if not is_orderable(a.type)), None)
+    if unordered is not None:
         raise NoRule(
             Reason(
-                "INEXACT_AGGREGATE",
+                "NO_ORDER_OF_ROWS",
                 aggregate_text(call),
-                f"{call.function} computes with rounding, so its last digits depend on the order"
-                " of the rows",
-                "use SUM, COUNT and AVG of DECIMAL, or accept the full recompute",
+                f"its value depends on the order of the rows, and values of {unordered.type} have none",
+                "aggregate map_entries(x), to_json(x) or another value that can be compared",
             )
         )
 
 
-def _check_sum(call: AggregateCall) -> None:
-    type = call.arguments[0].type
-    if call.function == "avg" and type == "bigint":
-        raise NoRule(
-            Reason(
-                "INEXACT_AVERAGE",
-                aggregate_text(call),
-                "Spark adds BIGINT up as DOUBLE, so that above 2⁵³ its average depends on the order"
-                " of the rows and no exact sum gives the same",
-                "average CAST(x AS DECIMAL(19,0)), which is exact, or CAST(x AS INT)",
-            )
-        )
-    if any(inexact in type for inexact in _INEXACT):
-        raise NoRule(
-            Reason(
-                "INEXACT_SUM",
-                aggregate_text(call),
-                f"a sum of {type} is rounded: what was added and deleted again would leave errors"
-                " behind, and another order of the rows gives other digits",
-                "cast the argument to DECIMAL",
-            )
-        )
+def order_of(call: AggregateCall) -> tuple[Attribute, ...]:
+    """The attributes that a call reads, in the order of its arguments."""
+    parts = call.arguments if call.filter is None else (*call.arguments, call.filter)
+    read = (a for part in parts for a in sorted(references(part), key=lambda a: a.id))
+    return tuple(dict.fromkeys(read))
+
+
+def is_orderable(type: str) -> bool:
+    """Whether Spark compares values of a type."""
+    return _UNORDERED.search(type) is None

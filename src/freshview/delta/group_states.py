@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.expressions import (
     Call,
     Column,
     Expression,
+    Literal,
     add,
     cast,
     coalesce,
     either,
+    equal,
     integer,
     is_null,
     null,
@@ -25,7 +29,7 @@ from freshview.algebra.relations import (
     keep,
 )
 from freshview.algebra.schema import Attribute, Numbering
-from freshview.delta.aggregate_states import AggregateStates, ArgumentState
+from freshview.delta.aggregate_states import AggregateStates, ArgumentState, DoubleSum
 
 
 def stored_states(node: Aggregate, states: AggregateStates, new: Numbering) -> Relation:
@@ -33,8 +37,28 @@ def stored_states(node: Aggregate, states: AggregateStates, new: Numbering) -> R
     one = new.attribute("one", "bigint", nullable=False)
     counted = Project(node.child, (*map(keep, node.child.attributes), Output(one, integer(1))))
     extrema = tuple(Output(e.value, Column(e.gained)) for _, e in states.extrema)
-    columns = (*map(keep, node.group), *map(keep, states.additive), *extrema)
-    return Project(grouped_states(node, counted, one, states, new), columns)
+    wide = tuple(keep(doubles.wide) for _, doubles in states.double_sums)
+    columns = (*map(keep, node.group), *map(keep, states.additive), *extrema, *wide)
+    return Project(grouped_states(node, counted, one, states, new, whole=True), columns)
+
+
+@dataclass(slots=True)
+class _Collected:
+    """What is aggregated: columns below the aggregate, and the functions of them that give states."""
+
+    new: Numbering
+    columns: list[Output]
+    results: list[tuple[Attribute, tuple[Attribute, ...], str]] = field(default_factory=list)
+
+    def column(self, name: str, value: Expression) -> Attribute:
+        made = self.new.attribute(name, value.type)
+        self.columns.append(Output(made, value))
+        return made
+
+    def state(self, state: Attribute, addend: Expression, function: str = "sum") -> Attribute:
+        column = self.column(f"{state.name}_addend", addend)
+        self.results.append((state, (column,), function))
+        return column
 
 
 def grouped_states(
@@ -43,48 +67,79 @@ def grouped_states(
     count: Attribute,
     states: AggregateStates,
     new: Numbering,
+    whole: bool = False,
 ) -> Relation:
-    """The changes of states per group of a relation with signed counts; sums over no row are zero."""
+    """The changes of states per group of a relation with signed counts; sums over no row are zero.
+
+    ``whole`` says that the relation is all of the group's rows, from which the sum of doubles with
+    rests can be told; of a change it cannot.
+    """
     signed = counted
     if not all(argument.multiplies for argument in states.arguments):
         signed = _single_copies(counted, count)
-    columns: list[Output] = [keep(attribute) for attribute in node.group]
-    results: list[tuple[Attribute, Attribute, str]] = []
-
-    def collected(state: Attribute, addend: Expression, function: str = "sum") -> None:
-        column = new.attribute(f"{state.name}_addend", addend.type)
-        columns.append(Output(column, addend))
-        results.append((state, column, function))
-
-    collected(states.rows, Column(count))
+    collected = _Collected(new, [keep(attribute) for attribute in node.group])
+    collected.state(states.rows, Column(count))
     for argument in states.arguments:
         missing = is_null(argument.argument)
-        collected(argument.present, either(missing, integer(0), Column(count)))
+        collected.state(argument.present, either(missing, integer(0), Column(count)))
         if argument.total is not None:
-            collected(argument.total, _product(argument, argument.total.type, count))
+            collected.state(argument.total, _product(argument, argument.total.type, count))
+        if argument.doubles is not None:
+            _collect_doubles(collected, argument, argument.doubles, count, whole)
         for extremum in argument.extrema:
             came, nothing = (
                 Call("<", (integer(0), Column(count)), "boolean"),
                 null(argument.argument.type),
             )
-            collected(extremum.gained, either(came, argument.argument, nothing), extremum.function)
-            collected(extremum.lost, either(came, nothing, argument.argument), extremum.function)
-    raw = {state: new.attribute(state.name, state.type) for state, _, _ in results}
+            gained = either(came, argument.argument, nothing)
+            collected.state(extremum.gained, gained, extremum.function)
+            lost = either(came, nothing, argument.argument)
+            collected.state(extremum.lost, lost, extremum.function)
+    raw = {state: new.attribute(state.name, state.type) for state, _, _ in collected.results}
     grouped = Aggregate(
-        Project(signed, tuple(columns)),
+        Project(signed, tuple(collected.columns)),
         node.group,
         tuple(
-            AggregateOutput(raw[state], AggregateCall(function, (Column(column),), state.type))
-            for state, column, function in results
+            AggregateOutput(
+                raw[state], AggregateCall(function, tuple(map(Column, columns)), state.type)
+            )
+            for state, columns, function in collected.results
         ),
     )
     filled = tuple(
         Output(state, coalesce(cast(Column(raw[state]), state.type), zero(state)))
         if function == "sum"
         else Output(state, Column(raw[state]))
-        for state, _, function in results
+        for state, _, function in collected.results
     )
     return Project(grouped, (*map(keep, node.group), *filled))
+
+
+def _collect_doubles(
+    collected: _Collected,
+    argument: ArgumentState,
+    doubles: DoubleSum,
+    count: Attribute,
+    whole: bool,
+) -> None:
+    """n·pᵢ for each piece, and how many values have a rest: n of them, |n| that came or went."""
+    value, number = cast(argument.argument, "double"), Column(count)
+    limbs = [
+        collected.state(
+            limb,
+            Call("*", (number, Call("piece", (value, integer(place)), "bigint")), "bigint"),
+        )
+        for place, limb in enumerate(doubles.limbs)
+    ]
+    rest = Call("rest", (value,), "double")
+    near = Call("or", (is_null(value), equal(rest, Literal(0.0, "double", "0.0"))), "boolean")
+    collected.state(doubles.outside, either(near, integer(0), number))
+    if whole:
+        columns = (*limbs, collected.column("rest", rest))
+        collected.results.append((doubles.wide, columns, "wide_sum"))
+    else:
+        moved = Call("abs", (number,), "bigint")
+        collected.state(doubles.moved, either(near, integer(0), moved))
 
 
 def _product(argument: ArgumentState, type: str, count: Attribute) -> Expression:

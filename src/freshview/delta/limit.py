@@ -29,7 +29,7 @@ def limit_delta(node: Limit, derivation: Derivation) -> Signed:
     return Signed(Union(signed, (*node.attributes, COUNT)))
 
 
-def check_order(node: Limit) -> None:
+def check_limit_order(node: Limit) -> None:
     """NoRule if it is left open which rows are first."""
     if is_total(node.order, node.attributes):
         return

@@ -42,7 +42,7 @@ def touched(node: Window, child: Relation, delta: Signed, derivation: Derivation
     return Semijoin(child, keys, conjunction(met))
 
 
-def check_order(node: Window) -> None:
+def check_window_order(node: Window) -> None:
     """NoRule if a function's value is left open: rows that tie in the order can differ."""
     by = tuple(map(Ordering, node.partition))
     if is_total((*by, *node.order, *node.ties), node.child.attributes):

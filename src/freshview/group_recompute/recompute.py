@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from freshview.algebra.aggregates import AggregateCall
-from freshview.algebra.expressions import Call, Column, all_same
+from freshview.algebra.expressions import Call, Column, all_same, integer
 from freshview.algebra.relations import (
     Aggregate,
     AggregateOutput,
@@ -23,9 +23,15 @@ from freshview.delta.aggregate_states import AggregateStates
 from freshview.delta.derivation import renamed
 
 
-def touched_groups(node: Aggregate, delta: Relation) -> Relation:
-    """K = π_G(δE): the groups that a changed row belongs to, each once."""
-    return Aggregate(Project(delta, tuple(keep(a) for a in node.group)), node.group, ())
+def touched_groups(node: Aggregate, delta: Relation, new: Numbering) -> Relation:
+    """K = π_G(δE): the groups that a changed row belongs to, each once.
+
+    Without group attributes there is one group: K is one row if anything changed, else none.
+    """
+    if node.group:
+        return Aggregate(Project(delta, tuple(keep(a) for a in node.group)), node.group, ())
+    one = new.attribute("one", "bigint", nullable=False)
+    return Aggregate(Project(delta, (Output(one, integer(1)),)), (one,), ())
 
 
 def stored_rows(node: Aggregate, states: AggregateStates) -> Relation:
@@ -45,11 +51,12 @@ def recomputed_groups(
 
     Any aggregate function that Spark has: the rows of a touched group are all read again, and no
     others ([B07] Table 4.3 with the old value taken from the view instead of Qᵖʳᵉ). A group without
-    rows is deleted.
+    rows is deleted. Without group attributes all rows are read if anything changed, and the one row
+    stays.
     """
     rows = layout.states.rows
-    keys, fresh = renamed(groups, node.group, new)
-    among = Semijoin(post, keys, all_same(node.group, fresh))
+    keys, fresh = renamed(groups, node.group or groups.attributes, new)
+    among = Semijoin(post, keys, all_same(node.group, fresh) if node.group else None)
     again = Aggregate(among, node.group, (*node.aggregates, _rows(layout.states)))
     shown = {o.attribute: new.attribute(o.attribute.name, o.attribute.type) for o in layout.visible}
     counted = new.attribute(rows.name, rows.type)
@@ -62,7 +69,7 @@ def recomputed_groups(
     joined: Relation = OuterJoin(groups, stored.leaf, stored.matches(layout), True, False)
     joined = OuterJoin(joined, Project(again, columns), all_same(node.group, held), True, False)
     # A group that is gone has no row to show its key; the change table has it.
-    keys_of = dict(zip(layout.key, layout.group, strict=True))
+    keys_of = dict(zip(layout.key, layout.group, strict=False))
     visible = (
         Output(o.attribute, Column(keys_of.get(o.attribute, shown[o.attribute])))
         for o in layout.visible

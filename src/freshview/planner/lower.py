@@ -51,6 +51,7 @@ from freshview.frontend.scala import (
     scala_of,
 )
 from freshview.planner.lower_expressions import ExpressionLowering
+from freshview.planner.row_order import apart, in_one_order, needs_order
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -316,7 +317,16 @@ class PlanLowering:
         return Built(self._scala.node(kind, left.plan, right.plan, node.all), left.columns)
 
     def _aggregate(self, aggregate: Aggregate) -> Built:
+        first, *others = apart(aggregate)
+        if others:
+            return self._joined_by_group(aggregate, [first, *others])
+        aggregate = first
         child = self.relation(aggregate.child)
+        if needs_order(aggregate):
+            ordered = in_one_order(
+                child.plan, child.columns, aggregate, self._expressions, self._scala
+            )
+            child = Built(ordered, child.columns)
         group = [child.columns[attribute.id] for attribute in aggregate.group]
         columns = _by_id(aggregate.group, group)
         results = list(group)
@@ -328,6 +338,20 @@ class PlanLowering:
         scala = self._scala
         node = scala.node("Aggregate", scala.seq(group), scala.seq(results), child.plan, scala.none)
         return Built(node, columns)
+
+    def _joined_by_group(self, whole: Aggregate, parts: Sequence[Aggregate]) -> Built:
+        """Aggregates of the same groups, side by side."""
+        built, *others = [self._aggregate(part) for part in parts]
+        for other in others:
+            on = None
+            for attribute in whole.group:
+                pair = (built.columns[attribute.id], other.columns[attribute.id])
+                same = self._scala.expression("EqualNullSafe", *pair)
+                on = same if on is None else self._scala.expression("And", on, same)
+            inner = self._scala.singleton(JOIN_TYPES + "Inner")
+            joined = self._join_node(built, other, inner, on)
+            built = Built(joined, {**other.columns, **built.columns})
+        return built
 
     def _union(self, union: Union) -> Built:
         """Catalyst names the columns of a union by those of its first child."""

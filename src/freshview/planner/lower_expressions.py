@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.clock_time import microseconds
+from freshview.algebra.exact_sums import WEIGHTS
 from freshview.algebra.expressions import Call, Column, Expression, Literal, Opaque, walk
 from freshview.algebra.schema import decimal_type
 from freshview.algebra.windows import Frame, Ordering, WindowCall
 from freshview.frontend.expressions import special_word
 from freshview.frontend.leaves import internal_literal
 from freshview.frontend.scala import CATALYST, JavaObject, scala_of
+from freshview.planner.lower_exact_sums import ExactSums, SumParts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,6 +63,7 @@ class ExpressionLowering:
         self._constants: dict[tuple[object, str, str], JavaObject] = {}
         self._metadata = scala.singleton("org.apache.spark.sql.types.Metadata").empty()
         self._named = scala.singleton(CATALYST + "expressions.NamedExpression")
+        self._exact = ExactSums(self, scala)
 
     def type(self, name: str) -> JavaObject:
         """Spark's type of that name."""
@@ -72,16 +75,19 @@ class ExpressionLowering:
     def alias(self, value: JavaObject, name: str) -> JavaObject:
         """``value AS name`` with an expression id of its own."""
         scala = self._scala
-        fresh = self._named.newExprId()
         return self._scala.expression(
-            "Alias", value, name, fresh, scala.seq([]), scala.none, scala.seq([])
+            "Alias", value, name, self.new_id(), scala.seq([]), scala.none, scala.seq([])
         )
+
+    def new_id(self) -> JavaObject:
+        """An expression id that nothing else has."""
+        return self._named.newExprId()
 
     def attribute(self, name: str, kind: JavaObject, nullable: bool = True) -> JavaObject:
         """A new attribute, for nodes that say themselves what they yield."""
-        fresh = self._named.newExprId()
-        return self._scala.expression(
-            "AttributeReference", name, kind, nullable, self._metadata, fresh, self._scala.seq([])
+        scala, fresh = self._scala, self.new_id()
+        return scala.expression(
+            "AttributeReference", name, kind, nullable, self._metadata, fresh, scala.seq([])
         )
 
     def expression(self, expression: Expression, columns: References) -> JavaObject:
@@ -98,6 +104,11 @@ class ExpressionLowering:
                 if expression.template is not None:
                     return self._rebound(expression.template, arguments)
                 assert isinstance(expression, Call), f"{expression} has no template"
+                if expression.operation == "piece":
+                    place = expression.arguments[1]
+                    assert isinstance(place, Literal)
+                    assert isinstance(place.value, int)
+                    return self._exact.piece(arguments[0], place.value)
                 return self._synthesised(expression, arguments)
 
     @staticmethod
@@ -175,8 +186,7 @@ class ExpressionLowering:
         if operation in UNARY:
             return new(UNARY[operation], *arguments)
         if operation in ARITHMETIC:
-            made = new(ARITHMETIC[operation], *arguments, self._context)
-            return self.cast_to(made, call.type)
+            return self.cast_to(self.arithmetic(ARITHMETIC[operation], *arguments), call.type)
         match operation:
             case "coalesce":
                 return new("Coalesce", self._scala.seq(arguments))
@@ -193,33 +203,39 @@ class ExpressionLowering:
             case "abs":
                 return new("Abs", arguments[0], self._ansi)
             case "average":
-                return self._average(call, arguments)
+                return self._average(call.type, *arguments)
             case "nonnegative":
                 return self._nonnegative(call, arguments[0])
+            case "rest":
+                return self._exact.rest(arguments[0])
+            case "exact double":
+                return self._exact.near(arguments[:-1], arguments[-1])
             case _:
                 raise AssertionError(f"no Catalyst expression for {operation}")
 
-    def _average(self, call: Call, arguments: list[JavaObject]) -> JavaObject:
+    def arithmetic(self, operator: str, *operands: JavaObject) -> JavaObject:
+        """Add, Subtract, Multiply or Divide under the session's mode."""
+        return self._scala.expression(operator, *operands, self._context)
+
+    def _average(self, returned: str, total: JavaObject, count: JavaObject) -> JavaObject:
         """Spark's ``avg`` from a sum and a count, as ``Average.evaluateExpression`` ends."""
         new = self._scala.expression
-        total, count = arguments[0], self.cast_to(arguments[1], "bigint")
-        if decimal_type(call.type):
+        count = self.cast_to(count, "bigint")
+        if decimal_type(returned):
             divisor = self._cast(count, "decimal(20,0)")
             quotient = new(
                 "DecimalDivideWithOverflowCheck",
                 total,
                 divisor,
-                self.type(call.type),
+                self.type(returned),
                 None,
                 not self._ansi,
             )
         else:
-            parts = (self._cast(total, call.type), self._cast(count, call.type))
-            quotient = new("Divide", *parts, self._context)
+            parts = (self._cast(total, returned), self._cast(count, returned))
+            quotient = self.arithmetic("Divide", *parts)
         empty = new("EqualTo", count, self._number("0L"))
-        return new(
-            "If", empty, self._scala.expression("Literal", None, self.type(call.type)), quotient
-        )
+        return new("If", empty, new("Literal", None, self.type(returned)), quotient)
 
     def _nonnegative(self, call: Call, value: JavaObject) -> JavaObject:
         """The value, or an error: a count below zero means that a delta was not one."""
@@ -245,6 +261,12 @@ class ExpressionLowering:
         only = None if call.filter is None else self.expression(call.filter, columns)
         if call.function == "single_value":
             return self._single_value(call, arguments[0], only)
+        if call.function == "wide_sum":
+            return self._wide_sum(arguments[:-1], arguments[-1])
+        if call.sums_doubles:
+            return self._double_sum(call, self.cast_to(arguments[0], "double"), only)
+        if call.averages_integers:
+            return self._integer_average(call, arguments[0], only)
         if call.template is not None:
             function: JavaObject = self._rebound(call.template, arguments)
             return function.toAggregateExpression(call.distinct, self._scala.some(only))
@@ -314,6 +336,70 @@ class ExpressionLowering:
             return self._scala.expression(package + "Average", arguments[0], self._mode)
         assert function in AGGREGATES, f"{function} has no template"
         return self._scala.expression(package + AGGREGATES[function], arguments[0])
+
+    def _double_sum(
+        self, call: AggregateCall, value: JavaObject, only: JavaObject | None
+    ) -> JavaObject:
+        """SUM or AVG of doubles from the rows: of all values, or of each value once.
+
+        A value that is to count once is collected whole, as if it had no pieces.
+        """
+        exact, new = self._exact, self._scala.expression
+        finite = new("If", exact.is_finite(value), value, self._null("double"))
+        infinite = new("If", exact.is_finite(value), self._null("double"), value)
+        beyond = self._made("sum", infinite, only)
+        if call.distinct:
+            rests = self._collected("CollectSet", finite, only)
+            limbs = [self._number("0L")] * len(WEIGHTS)
+        else:
+            rests = self._collected("CollectList", self._nonzero(exact.rest(finite)), only)
+            limbs = [
+                self._made("sum", exact.piece(finite, place), only) for place in range(len(WEIGHTS))
+            ]
+        present = self._made("count", value, only, call.distinct)
+        zero = self._number("0L")
+        limbs = [new("Coalesce", self._scala.seq([limb, zero])) for limb in limbs]
+        total = exact.value(SumParts(limbs, present, rests, beyond))
+        return total if call.function == "sum" else self._average("double", total, present)
+
+    def _wide_sum(self, pieces: list[JavaObject], rest: JavaObject) -> JavaObject:
+        """The same from columns that hold the pieces and the rest; null if no rest is another than 0."""
+        exact, new = self._exact, self._scala.expression
+        finite = new("If", exact.is_finite(rest), rest, self._null("double"))
+        infinite = new("If", exact.is_finite(rest), self._null("double"), rest)
+        beyond = self._made("sum", infinite, None)
+        rests = self._collected("CollectList", self._nonzero(finite), None)
+        limbs = [self._made("sum", piece, None) for piece in pieces]
+        none = new("EqualTo", new("Size", rests, False), self._number("0"))
+        far = new("If", none, self._null("double"), exact.far(limbs, rests))
+        return new("Coalesce", self._scala.seq([beyond, far]))
+
+    def _integer_average(
+        self, call: AggregateCall, value: JavaObject, only: JavaObject | None
+    ) -> JavaObject:
+        """AVG of integers by their exact sum; Spark adds them up as DOUBLE, in the order that they come."""
+        wide = self._cast(value, "decimal(28,0)")
+        total = self._made("sum", wide, only, call.distinct)
+        count = self._made("count", value, only, call.distinct)
+        return self._average(call.type, total, count)
+
+    def _made(
+        self, function: str, value: JavaObject, only: JavaObject | None, distinct: bool = False
+    ) -> JavaObject:
+        made = self._aggregate_function(function, [value])
+        return made.toAggregateExpression(distinct, self._scala.some(only))
+
+    def _collected(self, kind: str, value: JavaObject, only: JavaObject | None) -> JavaObject:
+        """The values that are not null, as an array."""
+        made = self._scala.expression(f"aggregate.{kind}", value)
+        return made.toAggregateExpression(False, self._scala.some(only))
+
+    def _nonzero(self, value: JavaObject) -> JavaObject:
+        is_zero = self._scala.expression("EqualTo", value, self._exact.double(0.0))
+        return self._scala.expression("If", is_zero, self._null("double"), value)
+
+    def _null(self, kind: str) -> JavaObject:
+        return self._scala.expression("Literal", None, self.type(kind))
 
     def _single_value(
         self, call: AggregateCall, argument: JavaObject, only: JavaObject | None

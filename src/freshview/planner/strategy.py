@@ -244,13 +244,15 @@ class Strategy:
         if delta is None:
             return None
         if self.technique is Technique.GROUP_RECOMPUTE:
-            return touched_groups(self.aggregate, delta.relation)
+            return touched_groups(self.aggregate, delta.relation, derivation.new)
         return change_table(self.aggregate, delta.relation, self.layout.states, derivation.new)
 
     def _has_late_update(self, changed: Mapping[str, Kind]) -> bool:
-        """Whether an extremum can be lost: not while all that happens is insertions."""
-        if self.layout is None or not self.layout.states.extrema:
+        """Whether the base may be asked: for sums with rests, and for extrema once there are deletions."""
+        if self.layout is None or not self.layout.states.late:
             return False
+        if self.layout.states.double_sums:
+            return True
         assert self.maintained is not None
         delta = derive(self.maintained, Derivation(self.maintained, changed))
         return delta is not None and not delta.insertions_only

@@ -19,9 +19,9 @@ from freshview.counting.extent import stored_extent
 from freshview.delta.aggregate_states import ROWS_NAME, AggregateStates, aggregate_states
 from freshview.delta.derivation import Derivation
 from freshview.delta.derive import derive
-from freshview.delta.exactness import check_exact
+from freshview.delta.exactness import check_order
 from freshview.delta.group_states import stored_states
-from freshview.delta.limit import check_order
+from freshview.delta.limit import check_limit_order
 from freshview.group_recompute.recompute import stored_rows
 from freshview.group_recompute.top_rows import top_layout
 from freshview.planner.kept_columns import check_counted, check_hidden, check_key
@@ -66,13 +66,27 @@ def _chosen(view: str, relation: Relation) -> Strategy:
                 return by_parts
         technique = Technique.COUNTING if is_spju(relation) else Technique.DELTA
         return _by_extent(view, relation, technique, normal(relation))
-    aggregate, outputs = peeled
+    return _by_best_groups(view, relation, *peeled)
+
+
+def _by_best_groups(
+    view: str, relation: Relation, aggregate: Aggregate, outputs: tuple[Output, ...]
+) -> Strategy:
+    """By change table, else by computing touched groups again, else by deltas of the visible rows.
+
+    The last way is for groups that cannot be stored but need not be shown, such as collated texts.
+    """
     try:
         return _by_change_table(view, relation, aggregate, outputs)
     except NoRule:
-        if not aggregate.group:
-            raise
+        pass
+    try:
         return _by_group_recompute(view, relation, aggregate, outputs)
+    except NoRule as missing:
+        try:
+            return _by_extent(view, relation, Technique.DELTA, relation)
+        except NoRule:
+            raise missing from None
 
 
 def _asked_for(view: str, relation: Relation, wanted: Technique) -> Strategy:
@@ -102,8 +116,8 @@ def _asked_for(view: str, relation: Relation, wanted: Technique) -> Strategy:
             limited = _limited(relation)
             if limited is not None:
                 return _by_top_rows(view, relation, *limited)
-            if peeled is None or not peeled[0].group:
-                raise NoRule(_not_for(wanted, relation, "there are no groups on top of the view"))
+            if peeled is None:
+                raise NoRule(_not_for(wanted, relation, "there is no aggregate on top of the view"))
             return _by_group_recompute(view, relation, *peeled)
         case Technique.FULL:
             raise AssertionError("the policy FULL asks for this")
@@ -193,7 +207,7 @@ def _by_group_recompute(
     view: str, relation: Relation, aggregate: Aggregate, outputs: tuple[Output, ...]
 ) -> Strategy:
     for output in aggregate.aggregates:
-        check_exact(output.call)
+        check_order(output.call)
     new = numbering(relation)
     states = AggregateStates(new.attribute(ROWS_NAME, "bigint", nullable=False), ())
     layout = GroupLayout(aggregate.group, _key(aggregate, outputs, new), states, outputs)
@@ -204,7 +218,7 @@ def _by_group_recompute(
 def _by_top_rows(
     view: str, relation: Relation, limit: Limit, visible: tuple[Output, ...]
 ) -> Strategy:
-    check_order(limit)
+    check_limit_order(limit)
     new = numbering(relation)
     layout = top_layout(limit, visible, new)
     maintained = _maintained(normal(limit.child))
