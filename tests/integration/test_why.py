@@ -23,6 +23,7 @@ from freshview.errors import (
     UnknownName,
 )
 from freshview.planner.plan import Limits
+from freshview.runtime.sources import Sources
 from freshview.runtime.warehouse import Warehouse
 from freshview.runtime.why import Provenance
 from freshview.storage.choose import Limits as StorageLimits
@@ -316,25 +317,48 @@ def test_rows_that_stay_in_spark_are_traced_the_same_way(
         assert large.why(view, key).absent == shop.why(view, key).absent
 
 
-def test_only_rows_that_can_matter_are_read(
-    shop: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The key leads to the customers of the region, and they to their orders: nothing is scanned."""
-    read: list[tuple[str, str, int]] = []
-    lookup = type(shop.parts.sources).lookup
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, int]]:
+    """Each lookup that found its rows, by table and key, and each scan of a whole table."""
+    found: list[tuple[str, str, int]] = []
+    lookup, scan = Sources.lookup, Sources.scan
 
-    def counted(self: Any, name: str, version: int, columns: Any, key: str, keys: Any) -> Any:
-        rows = lookup(self, name, version, columns, key, keys)
-        read.append((name, key, rows.num_rows))
+    def counted(self: Any, name: str, version: int, columns: Any, key: str, *more: Any) -> Any:
+        rows = lookup(self, name, version, columns, key, *more)
+        found.append((name, key, rows.num_rows))
         return rows
 
-    def scanned(*_: object) -> None:
-        raise AssertionError("a whole table was read")
+    def scanned(self: Any, name: str, *more: Any) -> Any:
+        found.append((name, "all rows", -1))
+        return scan(self, name, *more)
 
-    monkeypatch.setattr(type(shop.parts.sources), "lookup", counted)
-    monkeypatch.setattr(type(shop.parts.sources), "scan", scanned)
+    monkeypatch.setattr(Sources, "lookup", counted)
+    monkeypatch.setattr(Sources, "scan", scanned)
+    return found
+
+
+def test_only_rows_that_can_matter_are_read(
+    shop: Warehouse, read: list[tuple[str, str, int]]
+) -> None:
+    """The key leads to the customers of the region, and they to their orders."""
     shop.why("revenue", {"region": "US"})
     assert read[:3] == [("revenue", "region", 1), ("customers", "region", 1), ("orders", "cust", 2)]
+    assert all(number <= 2 for *_, number in read)
+    assert -1 not in [number for *_, number in read]
+
+
+def test_a_key_that_finds_too_much_is_given_up(
+    shop: Warehouse, read: list[tuple[str, str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the two rows at hand the flag tells more apart than the number, but it finds ten rows."""
+    rows = [(1, 1), (1, 2), *((number, number % 2 + 1) for number in range(3, 11))]
+    numbers, flags = zip(*rows, strict=True)
+    shop.create_table("flagged", pa.table({"number": numbers, "flag": flags}))
+    shop.create_view("both", "SELECT number, flag FROM flagged")
+    monkeypatch.setattr("freshview.runtime.why.FEW", 5)
+    read.clear()
+    assert base(shop.why("both", {"number": 1})) == {"flagged": [(1, 1, 1), (1, 2, 1)]}
+    assert read[1:] == [("flagged", "number", 2)] * 2
 
 
 def test_names_that_are_in_the_way(spark: SparkSession, tmp_path: Path) -> None:

@@ -17,6 +17,15 @@ def identifying(view: Relation) -> tuple[Attribute, ...]:
     Not those that are computed from a sum of doubles, which need not come out the same when it is
     evaluated again; and not those that Spark cannot compare.
     """
+    grouped = shown_groups(view)
+    if grouped is not None:
+        return grouped[1]
+    rounded = _rounded(view)
+    return tuple(a for a in view.attributes if is_comparable(a) and a not in rounded)
+
+
+def shown_groups(view: Relation) -> tuple[Aggregate, tuple[Attribute, ...]] | None:
+    """The aggregate on top of a view and the columns that show its groups; None if one is not shown."""
     shown = {attribute: attribute for attribute in view.attributes}
     node = view
     while isinstance(node, Project | Select | Sort):
@@ -29,9 +38,8 @@ def identifying(view: Relation) -> tuple[Attribute, ...]:
             }
         node = node.child
     if isinstance(node, Aggregate) and all(attribute in shown for attribute in node.group):
-        return tuple(shown[attribute] for attribute in node.group)
-    rounded = _rounded(view)
-    return tuple(a for a in view.attributes if is_comparable(a) and a not in rounded)
+        return node, tuple(shown[attribute] for attribute in node.group)
+    return None
 
 
 def _rounded(view: Relation) -> set[Attribute]:

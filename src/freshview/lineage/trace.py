@@ -44,6 +44,7 @@ from freshview.algebra.traverse import numbering, scans
 from freshview.lineage import carried_rows, sought_rows
 from freshview.lineage.asked import Absent, Asked, Found
 from freshview.lineage.carry import carried
+from freshview.lineage.identity import shown_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +78,25 @@ class Trace:
 def trace(view: Relation, columns: tuple[Attribute, ...]) -> Trace:
     """The lineage of the rows of a view whose values in ``columns`` are among those of the leaf ``keys``.
 
-    Without columns, of all its rows.
+    Without columns, of all its rows. Where the columns are the groups of an aggregate on top, they
+    must be of rows of the view: then its groups are known, and it need not be evaluated itself.
     """
     new = numbering(view)
     tracing = _Tracing(new)
-    whole = carried(view, new)
     keys = None
-    found: Relation = whole
     if columns:
         keys = Given("keys", tuple(new.attribute(a.name, a.type) for a in columns))
-        found = Semijoin(whole, keys, all_same(columns, keys.attributes))
-    tracing.down(whole, tracing.known(found))
+    grouped = shown_groups(view)
+    if grouped is not None and grouped[1] == columns:
+        top = carried(grouped[0], new)
+        known = keys or Values((), ((),))
+        tracing.down(top, Project(known, renaming(grouped[0].group, known.attributes)))
+    else:
+        whole = carried(view, new)
+        found = whole
+        if keys is not None:
+            found = Semijoin(whole, keys, all_same(columns, keys.attributes))
+        tracing.down(whole, tracing.known(found))
     return Trace(
         keys, tuple(tracing.steps), tuple(tracing.contributions), tuple(tracing.absences), new
     )

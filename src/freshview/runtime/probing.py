@@ -27,7 +27,12 @@ def is_idle(leaves: Leaves, needs: Collection[Changes | Given]) -> bool:
 
 
 def best_keys(leaves: Leaves, probes: Probes) -> tuple[Probe, pa.Array] | None:
-    """The probe to use, and its keys.
+    """The probe to use, and its keys."""
+    return next(iter(ways(leaves, probes)), None)
+
+
+def ways(leaves: Leaves, probes: Probes) -> list[tuple[Probe, pa.Array]]:
+    """The probes that can be used with their keys, one for each column, the best first.
 
     Of several ways to the same column the one with the fewest keys, for each of them reaches
     every row that matters; of several columns the one that tells rows apart best.
@@ -39,12 +44,17 @@ def best_keys(leaves: Leaves, probes: Probes) -> tuple[Probe, pa.Array] | None:
             keys = distinct(values)
             if probe.key not in fewest or variety(keys) < fewest[probe.key][0]:
                 fewest[probe.key] = variety(keys), probe, keys
-    if not fewest:
-        return None
-    _, probe, keys = max(fewest.values(), key=itemgetter(0))
-    if probe.null_safe and probe.origin.padded and not keys.null_count:
-        keys = pa.concat_arrays([keys, pa.nulls(1, keys.type)])
-    return probe, keys if probe.null_safe else keys.drop_null()
+    found = sorted(fewest.values(), key=itemgetter(0), reverse=True)
+    return [(probe, _asked(probe, keys)) for _, probe, keys in found]
+
+
+def _asked(probe: Probe, keys: pa.Array) -> pa.Array:
+    """The keys with a null where one is to find rows, and only there."""
+    if not probe.null_safe:
+        return keys.drop_null()
+    if probe.origin.padded and not keys.null_count:
+        return pa.concat_arrays([keys, pa.nulls(1, keys.type)])
+    return keys
 
 
 def read_by(relation: Relation, leaves: Leaves) -> dict[TableLeaf, Rows]:

@@ -77,11 +77,20 @@ class Sources:
         return _signed(rows, columns) if self.is_counted(name, upto) else rows
 
     def lookup(
-        self, name: str, version: int, columns: Sequence[str], key: str, keys: pa.Array
+        self,
+        name: str,
+        version: int,
+        columns: Sequence[str],
+        key: str,
+        keys: pa.Array,
+        limit: int | None = None,
     ) -> Rows:
-        """The source's rows whose key is among ``keys``; a DataFrame where they are too many."""
+        """The source's rows whose key is among ``keys``; a DataFrame where they are too many.
+
+        With a limit, more stored rows than that raise TooManyRows.
+        """
         wanted, path = self._stored(name, version, columns), self.path(name)
-        rows = self.tables.lookup(path, version, wanted, key, keys)[0]
+        rows = self.tables.lookup(path, version, wanted, key, keys, limit)[0]
         if isinstance(rows, pa.Table) and self._too_many(name, version, rows):
             rows = self.tables.spark.lookup(path, version, wanted, key, keys)
         return self._each(name, version, rows, columns)

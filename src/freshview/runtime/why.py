@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -31,7 +31,14 @@ from freshview.algebra.relations import (
     renaming,
 )
 from freshview.algebra.schema import Attribute, Numbering, quoted
-from freshview.errors import DefinitionChanged, HistoryLost, LineageLost, NoSuchRow, NotFresh
+from freshview.errors import (
+    DefinitionChanged,
+    HistoryLost,
+    LineageLost,
+    NoSuchRow,
+    NotFresh,
+    TooManyRows,
+)
 from freshview.lineage.absence_text import absence_text, compared
 from freshview.lineage.asked import Absent, is_comparable
 from freshview.lineage.base_rows import base_rows
@@ -49,13 +56,15 @@ from freshview.runtime.evaluation import frame_of
 from freshview.runtime.fetching import rows_that_fit
 from freshview.runtime.incremental import row_count
 from freshview.runtime.parts import Parts
-from freshview.runtime.probing import best_keys, is_idle, read_by
+from freshview.runtime.probing import is_idle, read_by, ways
 from freshview.runtime.recompute_reasons import is_redefined
 from freshview.runtime.row_keys import key_columns, key_rows
 from freshview.runtime.spark_failures import spark_failures
 from freshview.storage.interface import Rows, picked
 
 _GONE = "FAILED_READ_FILE"
+FEW = 10_000
+"""With at most so many rows a key is taken, however many another one would find."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,16 +237,23 @@ class _Steps:
         return kept if local is None else local
 
     def _looked_up(self, lookup: LookUp) -> Rows:
-        """The rows of a table that can matter, by the best key at hand; all of them without one."""
+        """The rows of a table that can matter, by a key at hand; all of them without one.
+
+        Whole rows are looked for, and some of their columns may have few values. A key that finds
+        too much is given up early, and the next one is tried.
+        """
         leaf, sources = lookup.leaf, self._parts.sources
         version, columns = self.versions[leaf.table], [a.name for a in leaf.attributes]
         if is_idle(self.leaves, lookup.needs):
             schema = sources.state(leaf.table, version).arrow_schema
             return pa.schema([schema.field(name) for name in columns]).empty_table()
-        found = best_keys(self.leaves, lookup.probes)
-        if found is None:
+        found = ways(self.leaves, lookup.probes)
+        if not found:
             return sources.scan(leaf.table, version, columns)
-        probe, keys = found
+        for probe, keys in found if len(found) > 1 else ():
+            with suppress(TooManyRows):
+                return sources.lookup(leaf.table, version, columns, probe.key.name, keys, FEW)
+        probe, keys = found[0]
         return sources.lookup(leaf.table, version, columns, probe.key.name, keys)
 
 
