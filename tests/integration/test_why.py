@@ -23,6 +23,7 @@ from freshview.errors import (
     UnknownName,
 )
 from freshview.planner.plan import Limits
+from freshview.runtime.clock import fixed_clock
 from freshview.runtime.sources import Sources
 from freshview.runtime.warehouse import Warehouse
 from freshview.runtime.why import Provenance
@@ -288,6 +289,22 @@ def test_the_lineage_is_that_of_the_last_refresh(spark: SparkSession, tmp_path: 
     found = warehouse.why("top", {"region": "US"})
     assert base(found)["revenue/orders"] == [(4, 3, 2), (9, 3, 1)]
     assert [one.version for one in found.tables] == [0, 1]
+
+
+def test_a_moving_window_names_the_day_that_it_was_refreshed_for(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    clock = fixed_clock("2024-01-05T12:00:00+00:00")
+    warehouse = fv.open(tmp_path, spark, clock=clock)
+    warehouse.create_table("customers", CUSTOMERS)
+    warehouse.create_view(
+        "recent", "SELECT cust, since FROM customers WHERE since >= current_date() - 3"
+    )
+    later = fv.open(tmp_path, spark, clock=fixed_clock("2024-01-09T12:00:00+00:00"))
+    found = later.why("recent", {"cust": 3})
+    rows = {one.table.split(" in ")[0]: one.rows.collect() for one in found.tables}
+    assert [row[0] for row in rows["customers"]] == [3]
+    assert [row[0] for row in rows["current_date()"]] == [dt.date(2024, 1, 5)]
 
 
 def test_a_version_that_is_gone_is_named(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,10 +16,13 @@ from freshview.algebra.expressions import Column
 from freshview.algebra.relations import (
     Aggregate,
     Difference,
+    Expand,
+    Generate,
     Given,
     Intersection,
     Join,
     Leaf,
+    Limit,
     MarkJoin,
     OuterJoin,
     Project,
@@ -28,6 +31,7 @@ from freshview.algebra.relations import (
     Select,
     Semijoin,
     Union,
+    Window,
 )
 from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import scans
@@ -115,8 +119,23 @@ def _operands(
     node: Relation, wanted: set[Row], database: Database, unmet: list[Row]
 ) -> Iterator[tuple[Relation, set[Row]]]:
     match node:
-        case Select(child, _):
+        case Select(child) | Limit(child):
             yield child, wanted
+        case Window(child, _, partition):
+            keys = functions(partition, child.attributes)
+            width = len(child.attributes)
+            kept = {tuple(key(row[:width]) for key in keys) for row in wanted}
+            rows = evaluate(child, database)
+            yield child, {row for row in rows if tuple(key(row) for key in keys) in kept}
+        case Generate(child):
+            yield child, {row[: len(child.attributes)] for row in wanted}
+        case Expand(child, projections):
+            sets = [functions(projection, child.attributes) for projection in projections]
+            rows = evaluate(child, database)
+            yield (
+                child,
+                {row for row in rows for one in sets if tuple(f(row) for f in one) in wanted},
+            )
         case Project(child, outputs):
             columns = functions((o.expression for o in outputs), child.attributes)
             rows = evaluate(child, database)

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's users know)
 from pyspark.sql.types import StructType
 
+from freshview.algebra.clock import is_clock
 from freshview.algebra.expressions import TRUE
 from freshview.algebra.relations import (
     Aggregate,
@@ -51,6 +52,7 @@ from freshview.planner.small_plans import Bound
 from freshview.runtime.cancellation import check
 from freshview.runtime.catalog import ViewEntry
 from freshview.runtime.check import check_readable
+from freshview.runtime.clock import clock_rows
 from freshview.runtime.commit import Consumed, consumed_of
 from freshview.runtime.evaluation import frame_of
 from freshview.runtime.fetching import rows_that_fit
@@ -72,6 +74,7 @@ class TableRows:
     """Rows of one occurrence of a table: each distinct one once, with its number as ``__copies``."""
 
     table: str
+    """Its name; of a clock the function, such as ``current_date() in UTC``."""
     version: int
     via: tuple[str, ...]
     """The views between the view that was asked about and the table."""
@@ -166,7 +169,7 @@ class _Tracing:
         version = steps.versions[table]
         wanted = base_rows(found, self._types(table, version), whole.new)
         shown, rows = self._table_rows(steps, wanted, table, version, via)
-        entry = self.parts.catalog.get(table)
+        entry = None if is_clock(table) else self.parts.catalog.get(table)
         if not isinstance(entry, ViewEntry):
             self.tables.append(shown)
         elif shown.count:
@@ -202,7 +205,7 @@ class _Tracing:
         """The columns of a table or view with their types."""
         state = self.parts.sources.state(name, version)
         schema = StructType.fromJson(json.loads(state.schema_json))
-        entry = self.parts.catalog.get(name)
+        entry = None if is_clock(name) else self.parts.catalog.get(name)
         names = entry.columns if isinstance(entry, ViewEntry) else schema.names
         return {column: schema[column].dataType.simpleString() for column in names}
 
@@ -244,6 +247,8 @@ class _Steps:
         """
         leaf, sources = lookup.leaf, self._parts.sources
         version, columns = self.versions[leaf.table], [a.name for a in leaf.attributes]
+        if is_clock(leaf.table):
+            return clock_rows(leaf.table, version)
         if is_idle(self.leaves, lookup.needs):
             schema = sources.state(leaf.table, version).arrow_schema
             return pa.schema([schema.field(name) for name in columns]).empty_table()
@@ -282,14 +287,15 @@ def _versions_there(parts: Parts, entry: ViewEntry, consumed: Consumed) -> Itera
         yield
     except HistoryLost as lost:
         path = str(lost.parameters["path"])
-        table = next((n for n in consumed.sources if parts.sources.path(n) == path), path)
+        tables = [name for name in consumed.sources if not is_clock(name)]
+        table = next((name for name in tables if parts.sources.path(name) == path), path)
         version, reason = lost.parameters["upto"], lost.why
         raise LineageLost(name=entry.name, table=table, version=version, reason=reason) from lost
     except (PySparkException, Py4JJavaError) as error:
         if not _is_file_gone(error):
             raise
-        names = ", ".join(consumed.sources)
-        versions = ", ".join(str(source.version) for source in consumed.sources.values())
+        read = {n: str(s.version) for n, s in consumed.sources.items() if not is_clock(n)}
+        names, versions = ", ".join(read), ", ".join(read.values())
         reason = "Spark did not find a data file, which was probably vacuumed"
         raise LineageLost(name=entry.name, table=names, version=versions, reason=reason) from error
 
