@@ -12,8 +12,10 @@ import re
 
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.expressions import references
+from freshview.algebra.relations import Aggregate, Limit, Relation, Window
 from freshview.algebra.render import aggregate_text
 from freshview.algebra.schema import Attribute
+from freshview.algebra.traverse import walk
 from freshview.reasons import NoRule, Reason
 
 _UNORDERED = re.compile(
@@ -36,6 +38,26 @@ def check_order(call: AggregateCall) -> None:
                 "aggregate map_entries(x), to_json(x) or another value that can be compared",
             )
         )
+
+
+def has_own_values(relation: Relation) -> bool:
+    """Whether a view holds values that Spark computes otherwise, or not always in the same way.
+
+    So it is where rows that tie in an order have to be taken one after the other.
+    Spark adds up smaller integers than BIGINT exactly until the sum of a group is 2⁵³.
+    """
+    for node in walk(relation):
+        match node:
+            case Limit() | Window(ties=(_, *_)):
+                return True
+            case Aggregate(_, _, aggregates) if any(_has_own_value(o.call) for o in aggregates):
+                return True
+    return False
+
+
+def _has_own_value(call: AggregateCall) -> bool:
+    averages = call.averages_integers and call.arguments[0].type == "bigint"
+    return call.depends_on_order or call.sums_doubles or averages
 
 
 def order_of(call: AggregateCall) -> tuple[Attribute, ...]:

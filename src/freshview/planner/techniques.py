@@ -117,7 +117,7 @@ def _asked_for(view: str, relation: Relation, wanted: Technique) -> Strategy:
             if limited is not None:
                 return _by_top_rows(view, relation, *limited)
             if peeled is None:
-                raise NoRule(_not_for(wanted, relation, "there is no aggregate on top of the view"))
+                raise NoRule(_not_for(wanted, relation, "there are no groups on top of the view"))
             return _by_group_recompute(view, relation, *peeled)
         case Technique.FULL:
             raise AssertionError("the policy FULL asks for this")

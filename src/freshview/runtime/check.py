@@ -11,14 +11,19 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's users know)
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
+from freshview.algebra.clock import is_clock
+from freshview.algebra.relations import Scan
 from freshview.algebra.schema import quoted
+from freshview.delta.exactness import has_own_values
 from freshview.errors import HistoryLost
 from freshview.planner.strategy import Strategy, Technique
+from freshview.rewrite.read_clock import fix_clock
 from freshview.runtime.catalog import ViewEntry
+from freshview.runtime.clock import clocks_of
 from freshview.runtime.commit import Consumed, SourceVersion, definition_of
 from freshview.runtime.lease import Lease
 from freshview.runtime.parts import Parts
-from freshview.runtime.recompute import stored_rows
+from freshview.runtime.recompute import clock_row, evaluated, stored_rows
 from freshview.storage.interface import picked
 
 MISSING, EXTRA = "missing", "extra"
@@ -43,6 +48,28 @@ class CheckResult:
     @property
     def ok(self) -> bool:
         return self.missing == 0 and self.extra == 0
+
+
+def by_algebra(parts: Parts, strategy: Strategy, consumed: Consumed) -> DataFrame | None:
+    """The view's rows by our algebra, if Spark's own evaluation has no one value to compare with.
+
+    Its sums of doubles and its averages of integers are rounded on the way, and other functions follow
+    the order in which rows happen to come (``planner/row_order.py``). None for all other views: they
+    are compared with what Spark makes of the definition itself.
+    """
+    if not has_own_values(strategy.relation):
+        return None
+
+    clocks = {name: consumed.sources[name].version for name in clocks_of(consumed.sources)}
+
+    def read(leaf: Scan) -> DataFrame:
+        version = consumed.sources[leaf.table].version
+        if is_clock(leaf.table):
+            return clock_row(parts, leaf, version)
+        held = parts.sources.read(leaf.table, version)
+        return picked(held, [a.name for a in leaf.attributes])
+
+    return evaluated(parts, fix_clock(strategy.relation, clocks), strategy.visible, read)
 
 
 def compare(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
 from freshview.algebra.clock import is_clock
-from freshview.algebra.relations import Scan
+from freshview.algebra.relations import Relation, Scan
+from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import scans
 from freshview.faults import point
 from freshview.planner.lower import TableLeaf, lower
@@ -34,17 +35,30 @@ def stored_rows(parts: Parts, strategy: Strategy, vector: Mapping[str, SourceVer
     """Every stored row of a view, computed from scratch over pinned sources."""
     clocks = {name: vector[name].version for name in clocks_of(vector)}
     rows = fix_clock(strategy.rows, clocks)
-    leaves: dict[TableLeaf, DataFrame] = {
-        scan: _leaf(parts, scan, vector[scan.table].version) for scan in scans(rows)
-    }
-    lowered = lower(parts.spark(), rows, leaves)
-    return picked(lowered.dataframe, [lowered.columns[a] for a in strategy.stored])
+
+    def scan(leaf: Scan) -> DataFrame:
+        version = vector[leaf.table].version
+        if is_clock(leaf.table):
+            return clock_row(parts, leaf, version)
+        return parts.sources.scan(leaf.table, version, [a.name for a in leaf.attributes])
+
+    return evaluated(parts, rows, strategy.stored, scan)
 
 
-def _leaf(parts: Parts, scan: Scan, version: int) -> DataFrame:
-    """A whole source; of a clock, the row that is left where it could not be made a constant."""
-    if not is_clock(scan.table):
-        return parts.sources.scan(scan.table, version, [a.name for a in scan.attributes])
+def evaluated(
+    parts: Parts,
+    relation: Relation,
+    columns: Sequence[Attribute],
+    scan: Callable[[Scan], DataFrame],
+) -> DataFrame:
+    """Columns of a relation over its tables, by Spark."""
+    leaves: dict[TableLeaf, DataFrame] = {leaf: scan(leaf) for leaf in scans(relation)}
+    lowered = lower(parts.spark(), relation, leaves)
+    return picked(lowered.dataframe, [lowered.columns[a] for a in columns])
+
+
+def clock_row(parts: Parts, scan: Scan, version: int) -> DataFrame:
+    """The row of a clock, where it could not be made a constant."""
     (column,) = scan.attributes
     kind = f"{column.name} {column.type}"
     row: DataFrame = parts.spark().createDataFrame(clock_rows(scan.table, version), kind)

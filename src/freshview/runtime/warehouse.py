@@ -36,7 +36,7 @@ from freshview.runtime.catalog import (
     check_name,
     new_place,
 )
-from freshview.runtime.check import CheckResult, check_readable, compare, repair
+from freshview.runtime.check import CheckResult, by_algebra, check_readable, compare, repair
 from freshview.runtime.clock import Clock, system_clock
 from freshview.runtime.definitions import (
     Definitions,
@@ -328,7 +328,9 @@ class Warehouse:
         strategy = self.parts.strategy(entry, consumed.sources)
         versions = {n: s.version for n, s in consumed.sources.items()}
         with progress(f"checking {name}"):
-            expected = self._definitions.evaluated_at(entry, versions, self)
+            expected = by_algebra(self.parts, strategy, consumed)
+            if expected is None:
+                expected = self._definitions.evaluated_at(entry, versions, self)
             actual = self.parts.sources.read(name, consumed.version)
             result = compare(entry, strategy, consumed, expected, actual, sample)
             if not repair_groups:
