@@ -20,7 +20,7 @@ from freshview.errors import (
 )
 from freshview.frontend.catalyst import definition_session, import_dataframe, import_sql, stand_in
 from freshview.frontend.leaves import CONSTANT_ROWS_MAX
-from freshview.frontend.reasons import refusals
+from freshview.frontend.reasons import clock_refusals, refusals
 from freshview.frontend.rules import DECORRELATING, FINISHING
 from freshview.frontend.scala import CATALYST, scala_of
 from tests.frontend.samples import QUERIES, schemas
@@ -210,10 +210,13 @@ def test_a_registered_table_beside_a_constant_relation(definitions: SparkSession
     [
         ("rand()", "NOT_DETERMINISTIC"),
         ("uuid()", "NOT_DETERMINISTIC"),
-        ("current_timestamp()", "DEPENDS_ON_CLOCK"),
-        ("now()", "DEPENDS_ON_CLOCK"),
-        ("current_date()", "DEPENDS_ON_CLOCK"),
-        ("unix_timestamp()", "DEPENDS_ON_CLOCK"),
+        ("current_timestamp()", "CLOCK_OUTSIDE_FILTER"),
+        ("now()", "CLOCK_OUTSIDE_FILTER"),
+        ("current_date()", "CLOCK_OUTSIDE_FILTER"),
+        ("localtimestamp()", "CLOCK_OUTSIDE_FILTER"),
+        ("unix_timestamp()", "CLOCK_OUTSIDE_FILTER"),
+        ("current_time()", "DEPENDS_ON_CLOCK"),
+        ("current_timezone()", "DEPENDS_ON_CLOCK"),
         ("cast('now' AS timestamp)", "DEPENDS_ON_CLOCK"),
         ("current_user()", "DEPENDS_ON_SESSION"),
         ("monotonically_increasing_id()", "DEPENDS_ON_STORAGE"),
@@ -224,7 +227,7 @@ def test_what_is_no_function_of_the_tables_is_refused(
     expression: str, code: str, definitions: SparkSession
 ) -> None:
     relation = import_sql(definitions, f"SELECT o_id, {expression} AS x FROM orders")
-    assert code in {reason.code for reason in refusals(relation)}
+    assert code in {reason.code for reason in (*refusals(relation), *clock_refusals(relation))}
 
 
 def test_python_functions_say_whether_they_are_deterministic(definitions: SparkSession) -> None:

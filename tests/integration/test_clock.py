@@ -1,60 +1,38 @@
-"""Moving windows on Spark and Delta: views that filter by the clock, under a clock of the test."""
+"""Moving windows on Spark and Delta: what enters and leaves by the clock, under every operator."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import SparkSession
 
 import freshview as fv
 from freshview.bench.timed import jobs_started
-from freshview.errors import InvalidMoment, ViewNotMaintainable
 from freshview.planner.plan import Limits
-from freshview.runtime.clock import fixed_clock
 from freshview.runtime.warehouse import Warehouse
 from freshview.storage.choose import Limits as StorageLimits
+from tests.integration.clock_shop import (
+    START,
+    TODAY,
+    WINDOW,
+    Settable,
+    customers,
+    ids,
+    open_shop,
+    orders,
+    right,
+    zone,
+)
 
 pytestmark = pytest.mark.spark
 
-START = datetime(2026, 3, 15, 12, tzinfo=UTC)
-TODAY = START.date()
 NOTHING_NATIVE = StorageLimits(
     changes_rows=0, changes_bytes=0, lookup_keys=0, lookup_rows=0, read_rows=0, write_rows=0
 )
 NOTHING_LOCAL = Limits(delta_rows=0, lookup_rows=0, whole_view_rows=0)
-
-
-class Settable:
-    """A clock that the test sets, and that may go on a bit whenever somebody asks it."""
-
-    def __init__(self, now: datetime = START) -> None:
-        self.now = now
-        self.drift = timedelta()
-
-    def __call__(self) -> datetime:
-        self.now += self.drift
-        return self.now
-
-    def tick(self, **span: float) -> None:
-        self.now += timedelta(**span)
-
-
-@contextmanager
-def zone(spark: SparkSession, name: str) -> Iterator[None]:
-    before = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", name)
-    try:
-        yield
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", before or "UTC")
 
 
 @pytest.fixture(autouse=True)
@@ -68,41 +46,9 @@ def clock() -> Settable:
     return Settable()
 
 
-def orders(days: range) -> pa.Table:
-    """An order of each day from so many before today to so many after it."""
-    return pa.table(
-        {
-            "id": pa.array(days, pa.int64()),
-            "day": pa.array([TODAY + timedelta(days=n) for n in days], pa.date32()),
-            "at": pa.array([START + timedelta(days=n) for n in days], pa.timestamp("us", tz="UTC")),
-            "customer": pa.array([n % 7 for n in days], pa.int64()),
-            "amount": pa.array([n * n for n in days], pa.int64()),
-        }
-    )
-
-
 @pytest.fixture
 def shop(tmp_path: Path, spark: SparkSession, clock: Settable) -> fv.Warehouse:
-    """A thousand days of orders, of which the last ninety are yet to come, and their customers."""
-    warehouse = fv.open(tmp_path / "shop", spark, clock=clock)
-    warehouse.create_table("orders", orders(range(-910, 90)))
-    warehouse.create_table(
-        "customers", pa.table({"customer": range(7), "name": [f"c{n}" for n in range(7)]})
-    )
-    return warehouse
-
-
-def ids(warehouse: fv.Warehouse, view: str, column: str = "id") -> list[Any]:
-    return sorted(row[column] for row in warehouse.read(view).collect())
-
-
-def right(warehouse: fv.Warehouse, *views: str) -> None:
-    for view in views or tuple(v.name for v in warehouse.catalog.views()):
-        result = warehouse.check(view)
-        assert result.ok, (view, result)
-
-
-WINDOW = "SELECT id, day FROM orders WHERE day > current_date() - 30 AND day <= current_date()"
+    return open_shop(tmp_path / "shop", spark, clock)
 
 
 def test_rows_enter_and_leave_by_the_clock_alone(shop: fv.Warehouse, clock: Settable) -> None:
@@ -225,61 +171,6 @@ def test_what_changes_seldom_is_not_read_before_it_does(
     right(shop)
 
 
-@pytest.mark.parametrize(
-    ("name", "before", "midnight"),
-    [
-        ("Europe/Berlin", datetime(2026, 3, 15, 22, 59, 59, tzinfo=UTC), "2026-03-15 23:00"),
-        ("America/New_York", datetime(2026, 3, 16, 3, 59, 59, tzinfo=UTC), "2026-03-16 04:00"),
-        ("+05:30", datetime(2026, 3, 15, 18, 29, 59, tzinfo=UTC), "2026-03-15 18:30"),
-    ],
-)
-def test_the_day_begins_where_the_session_is(
-    shop: fv.Warehouse,
-    clock: Settable,
-    spark: SparkSession,
-    name: str,
-    before: datetime,
-    midnight: str,
-) -> None:
-    with zone(spark, name):
-        shop.create_view("today", "SELECT id FROM orders WHERE day = current_date()")
-        clock.now = before
-        assert shop.refresh()["today"].mode == "unchanged"
-        assert ids(shop, "today") == [0]
-        clock.now = datetime.fromisoformat(midnight + "+00:00")
-        assert shop.refresh()["today"].mode == "incremental"
-        assert ids(shop, "today") == [1]
-        right(shop)
-
-
-def test_the_hour_that_comes_twice_and_the_one_that_is_left_out(
-    shop: fv.Warehouse, clock: Settable, spark: SparkSession
-) -> None:
-    with zone(spark, "Europe/Berlin"):
-        shop.create_view(
-            "local",
-            "SELECT id FROM orders WHERE day BETWEEN DATE'2026-03-20' AND DATE'2026-11-01'"
-            " AND CAST(day AS TIMESTAMP_NTZ) <= localtimestamp() - INTERVAL '2:30' HOUR TO MINUTE",
-            policy="STRICT",
-        )
-        shop.create_view(
-            "later",
-            "SELECT id FROM orders WHERE CAST(day AS TIMESTAMP) > current_date() AND id < 40",
-            policy="STRICT",
-        )
-        for text in (
-            "2026-03-29T00:59:59",
-            "2026-03-29T01:00:00",
-            "2026-10-25T00:29:00",
-            "2026-10-25T00:31:00",
-            "2026-10-25T01:29:00",
-            "2026-10-25T01:31:00",
-        ):
-            clock.now = datetime.fromisoformat(text + "+00:00")
-            shop.refresh()
-            right(shop)
-
-
 def test_an_aggregate_above_the_window(shop: fv.Warehouse, clock: Settable) -> None:
     shop.create_view(
         "totals",
@@ -365,9 +256,7 @@ def test_the_clock_in_joins_and_subqueries(
     root = fv.open(tmp_path / "shop", spark, clock=clock).root
     shop = Warehouse(root, spark, *limits, clock=clock)
     shop.create_table("orders", orders(range(-20, 20)))
-    shop.create_table(
-        "customers", pa.table({"customer": range(7), "name": [f"c{n}" for n in range(7)]})
-    )
+    shop.create_table("customers", customers())
     names = list(JOINS)[:: 3 if by_spark else 1]
     for name in names:
         shop.create_view(name, JOINS[name], policy="INCREMENTAL")
@@ -454,125 +343,3 @@ def test_a_recompute_and_a_refused_rule_are_for_the_pinned_moment(
     assert (report.mode, report.moment) == ("full", "2026-03-16")
     assert shop.read("drifting").collect()[0]["a"] == sum(range(-28, 2)) / 30
     right(shop)
-
-
-def test_a_view_by_a_function(shop: fv.Warehouse, clock: Settable) -> None:
-    @shop.view(policy="STRICT")
-    def recent(warehouse: fv.Warehouse) -> DataFrame:
-        rows = warehouse.table("orders")
-        return rows.where(rows.day == sf.current_date()).select("id")
-
-    clock.tick(days=3)
-    assert shop.refresh()["recent"].mode == "incremental"
-    assert ids(shop, "recent") == [3]
-    right(shop)
-    shop.view(recent, policy="STRICT")  # the same one again
-
-
-def test_a_function_that_comes_to_read_the_clock(shop: fv.Warehouse, clock: Settable) -> None:
-    def first(warehouse: fv.Warehouse) -> DataFrame:
-        return warehouse.table("orders").where("id > 80").select("id", "day")
-
-    def second(warehouse: fv.Warehouse) -> DataFrame:
-        return warehouse.table("orders").where("day = current_date()").select("id", "day")
-
-    shop.view(first, name="changing")
-    shop._definitions.functions["changing"] = second
-    report = shop.refresh()["changing"]
-    assert (report.mode, report.reason) == ("full", "DEFINITION_CHANGED")
-    assert ids(shop, "changing") == [0]
-    clock.tick(days=1)
-    assert shop.refresh()["changing"].mode == "incremental"
-    right(shop)
-    shop._definitions.functions["changing"] = first
-    assert shop.refresh()["changing"].reason == "DEFINITION_CHANGED"
-    clock.tick(days=1)
-    assert shop.refresh()["changing"].mode == "unchanged"
-    right(shop)
-
-
-def test_what_feeds_only_a_filter_may_read_the_clock(shop: fv.Warehouse, clock: Settable) -> None:
-    shop.create_view(
-        "young",
-        "WITH aged AS (SELECT id, day, datediff(current_date(), day) AS age FROM orders)"
-        " SELECT id FROM aged WHERE age BETWEEN 0 AND 2",
-        policy="STRICT",
-    )
-    clock.tick(days=1)
-    shop.refresh()
-    assert ids(shop, "young") == [-1, 0, 1]
-    right(shop)
-
-
-@pytest.mark.parametrize(
-    ("query", "code", "subject"),
-    [
-        ("SELECT id, current_date() AS d FROM orders", "CLOCK_OUTSIDE_FILTER", "current_date()"),
-        ("SELECT id, at < now() AS past FROM orders", "CLOCK_OUTSIDE_FILTER", "now()"),
-        (
-            "SELECT datediff(current_date(), day) AS age, count(*) AS n FROM orders GROUP BY 1",
-            "CLOCK_OUTSIDE_FILTER",
-            "current_date()",
-        ),
-        (
-            "SELECT max(localtimestamp()) AS m FROM orders",
-            "CLOCK_OUTSIDE_FILTER",
-            "localtimestamp()",
-        ),
-        (
-            "SELECT count(*) FILTER (WHERE day < current_date()) AS n FROM orders",
-            "CLOCK_OUTSIDE_FILTER",
-            "current_date()",
-        ),
-        (
-            "SELECT id FROM (SELECT id, rank() OVER (ORDER BY at - now()) AS r FROM orders) WHERE r < 3",
-            "CLOCK_OUTSIDE_FILTER",
-            "now()",
-        ),
-        ("SELECT id FROM orders WHERE day < CAST('today' AS DATE)", "DEPENDS_ON_CLOCK", None),
-        ("SELECT id FROM orders WHERE current_time() > TIME'12:00:00'", "DEPENDS_ON_CLOCK", None),
-        (
-            "SELECT id FROM orders WHERE day > current_date() AND rand() > 0.5",
-            "NOT_DETERMINISTIC",
-            None,
-        ),
-    ],
-)
-def test_other_uses_of_the_clock_are_refused(
-    shop: fv.Warehouse, query: str, code: str, subject: str | None
-) -> None:
-    with pytest.raises(ViewNotMaintainable) as caught:
-        shop.create_view("v", query)
-    assert caught.value.parameters["reason"] == code
-    if subject is not None:
-        assert caught.value.parameters["subject"] == subject
-        assert f"use {subject} in WHERE" in str(caught.value)
-    assert "v" not in shop.catalog
-
-
-def test_a_time_zone_that_python_does_not_know_is_refused(
-    shop: fv.Warehouse, spark: SparkSession
-) -> None:
-    with zone(spark, "PST"), pytest.raises(ViewNotMaintainable) as caught:
-        shop.create_view("v", WINDOW)
-    assert caught.value.parameters["reason"] == "UNKNOWN_TIME_ZONE"
-
-
-@pytest.mark.parametrize("wrong", ["yesterday", "2026-03-15T08:00:00"])
-def test_a_clock_that_says_no_moment_is_refused(
-    shop: fv.Warehouse, spark: SparkSession, wrong: str
-) -> None:
-    shop.create_view("recent", WINDOW)
-    with pytest.raises(InvalidMoment):
-        fv.open(shop.root, spark, clock=fixed_clock(wrong)).refresh()  # type: ignore[arg-type]
-
-
-def test_explain_and_status_tell_the_moment(shop: fv.Warehouse, clock: Settable) -> None:
-    shop.create_view("recent", WINDOW)
-    assert shop.status()[0].moment == "2026-03-15"
-    clock.tick(days=1)
-    text = str(shop.explain("recent", paper=True))
-    assert "reads      orders@0, current_date() in UTC 2026-03-15→2026-03-16" in text
-    assert "current_date() in UTC moves from 2026-03-15 to 2026-03-16" in text
-    assert "current_date() in UTC changes" in text
-    assert json.loads(shop.explain("recent").to_json())["technique"]

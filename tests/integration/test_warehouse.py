@@ -379,7 +379,7 @@ def test_definitions_that_are_refused_create_nothing(shop: fv.Warehouse) -> None
         ("SELECT * FROM nowhere", DefinitionRejected),
         ("SELEC 1", DefinitionRejected),
         ("SELECT id, rand() AS r FROM orders", ViewNotMaintainable),
-        ("SELECT id FROM orders WHERE current_date() > DATE'2024-01-01'", ViewNotMaintainable),
+        ("SELECT id, current_date() AS d FROM orders", ViewNotMaintainable),
         ("SELECT id, count(*) FROM orders GROUP BY id", InvalidColumn),
         ("SELECT id AS a, id AS A FROM orders", InvalidColumn),
         ("SELECT id AS __rows FROM orders", InvalidColumn),

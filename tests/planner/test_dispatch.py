@@ -22,10 +22,12 @@ from freshview.algebra.relations import (
 from freshview.algebra.schema import Numbering
 from freshview.algebra.traverse import walk
 from freshview.planner.dispatch import TABLE, TECHNIQUES, Hole, Rule, operator_of
-from freshview.planner.strategy import Technique
+from freshview.planner.strategy import Strategy, Technique
 from freshview.planner.techniques import strategy
+from freshview.rewrite.read_clock import read_clock
 from tests.properties import test_parts as parts
 from tests.properties.generators import Builder, Dice, dice
+from tests.properties.test_moving_windows import Clockwork, check_moving
 from tests.properties.test_planned import check_strategy, named
 
 Shape = Callable[[Builder], Relation]
@@ -59,6 +61,7 @@ PLAIN: dict[str, Shape] = {
     "union": lambda b: b.union(1),
     "outer join": lambda b: b.outer_join(1),
     "semijoin": lambda b: b.dice.choice([b.semijoin, b.mark_join])(1),
+    "moving window": lambda b: read_clock(Clockwork(b.dice, b.new, b.everything).windowed(1)),
     "intersection": lambda b: b.intersection(1),
     "difference": lambda b: b.difference(1),
     "distinct": lambda b: b.distinct(1),
@@ -105,6 +108,11 @@ def view_of(operator: str, technique: Technique, b: Builder) -> Relation:
     return PLAIN[operator](b)
 
 
+def checked(kept: Strategy, data: Dice) -> list[list[tuple[object, ...]]]:
+    """The visible rows after some transactions, of the clock too if the view reads one."""
+    return (check_moving if kept.clocks else check_strategy)(kept, data)
+
+
 @pytest.mark.parametrize(("operator", "technique"), PAIRS)
 @settings(max_examples=500)
 @given(data=dice)
@@ -123,7 +131,7 @@ def test_every_pair_with_a_rule_gives_the_recompute(
         assert kept.reason.code == "NOT_BY_CHANGE_TABLE"
         return
     assert kept.reason is None, kept.reason
-    check_strategy(kept, data)
+    checked(kept, data)
 
 
 def test_change_tables_mostly_get_through() -> None:
@@ -154,5 +162,5 @@ def test_all_applicable_techniques_agree(data: Dice) -> None:
     view = named(shape(Builder(data, Numbering(0), everything=data.random() < 0.5)))
     seed = data.randrange(2**32)
     ways = [strategy("v", view, technique) for technique in TECHNIQUES]
-    shown = [check_strategy(way, Dice(seed)) for way in ways if way.reason is None]
+    shown = [checked(way, Dice(seed)) for way in ways if way.reason is None]
     assert len({repr(one) for one in shown}) <= 1

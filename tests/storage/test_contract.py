@@ -201,6 +201,17 @@ def test_ranges_pass_over_files_and_partitions(storage: Storage, path: str) -> N
     assert sorted(arrow(found).column("d").to_pylist()) == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("kind", [pa.int32(), pa.date32(), pa.timestamp("us", tz="UTC")])
+def test_a_narrow_range_of_a_long_table(storage: Storage, path: str, kind: pa.DataType) -> None:
+    """So narrow that the engine reads it by pages."""
+    numbers = pa.array([n if n % 3 else None for n in range(9000)], pa.int32())
+    width = pa.int32() if kind != pa.timestamp("us", tz="UTC") else pa.int64()
+    storage.create(path, pa.table({"n": numbers, "k": numbers.cast(width).cast(kind)}))
+    lows, highs = (pa.array(ends, width).cast(kind) for ends in ([40, 50, 8990], [60, 55, 9990]))
+    found = arrow(storage.between(path, 0, ["n"], "k", lows, highs)).column("n").to_pylist()
+    assert sorted(found) == [n for n in [*range(40, 61), *range(8990, 9000)] if n % 3]
+
+
 def test_ranges_of_text_are_refused_or_found(storage: Storage, path: str) -> None:
     storage.create(path, plain((1, "a"), (2, "b"), (3, "c")))
     ends = (pa.array(["a"]), pa.array(["b"]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from freshview.algebra.aggregates import DISTRIBUTIVE, EXTREMA
+from freshview.algebra.clock import is_moving
 from freshview.algebra.relations import (
     Aggregate,
     Difference,
@@ -128,6 +129,15 @@ TABLE: dict[str, dict[Technique, Cell]] = {
         Technique.CHANGE_TABLE: _NO_ROW,
         Technique.GROUP_RECOMPUTE: _NO_GROUPS,
     },
+    "moving window": {
+        Technique.COUNTING: _SPJU_ONLY,
+        Technique.DELTA: Rule(
+            "δ(E ⋉_p C) = π_E(δE ⋈_p Cᵖʳᵉ) ⊎ rows of Eᵖᵒˢᵗ for which p turns with the clock C",
+            "derived from δ(L ⋉ R) for a C of one row",
+        ),
+        Technique.CHANGE_TABLE: _NO_ROW,
+        Technique.GROUP_RECOMPUTE: _NO_GROUPS,
+    },
     "intersection": {
         Technique.COUNTING: _SPJU_ONLY,
         Technique.DELTA: Rule(
@@ -233,6 +243,8 @@ def operator_of(node: Relation) -> str | None:
             return "union"
         case OuterJoin():
             return "outer join"
+        case Semijoin() if is_moving(node):
+            return "moving window"
         case Semijoin() | MarkJoin():
             return "semijoin"
         case Intersection():
