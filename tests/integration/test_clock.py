@@ -64,7 +64,7 @@ def test_rows_enter_and_leave_by_the_clock_alone(shop: fv.Warehouse, clock: Sett
 
 
 def test_a_tick_reads_the_rows_of_the_range_and_no_others(
-    shop: fv.Warehouse, clock: Settable
+    shop: fv.Warehouse, clock: Settable, spark: SparkSession
 ) -> None:
     """Of a thousand rows: from the old to the new first day of the window, and so for its last."""
     shop.create_view("recent", WINDOW, policy="STRICT")
@@ -72,7 +72,27 @@ def test_a_tick_reads_the_rows_of_the_range_and_no_others(
     explained = str(shop.explain("recent"))
     assert "look up orders after (version 0) where orders.day between" in explained
     assert "with Spark" not in explained
+    jobs = jobs_started(spark)
     assert shop.refresh()["recent"].rows_read == 2 + 2 + 30  # and the whole view, which is small
+    assert jobs_started(spark) == jobs, "all of it is evaluated in the driver"
+
+
+def test_a_range_of_a_column_that_is_cast_is_a_day_wider_at_each_end(
+    shop: fv.Warehouse, clock: Settable
+) -> None:
+    """A moment's day, and the moment at which a day begins; one order a day, at noon."""
+    queries = {
+        "moments": "SELECT id FROM orders WHERE CAST(at AS DATE) = current_date()",
+        "days": "SELECT id FROM orders WHERE day <= now() AND day > now() - INTERVAL 1 DAY",
+    }
+    for name, query in queries.items():
+        shop.create_view(name, query, policy="STRICT")
+    clock.tick(days=1)
+    report = shop.refresh()
+    assert report["moments"].rows_read == 4 + 1  # and the one row of the view
+    assert report["days"].rows_read == 2 * 4 - 2 + 1  # ranges that overlap
+    assert ids(shop, "moments") == ids(shop, "days") == [1]
+    right(shop)
 
 
 def test_the_same_day_is_nothing_to_do(
@@ -329,6 +349,19 @@ def test_the_clock_goes_back(shop: fv.Warehouse, clock: Settable) -> None:
     report = shop.refresh()
     assert {view.mode for view in report.views} == {"incremental"}
     assert [ids(shop, view) for view in ("recent", "past")] == before
+    right(shop)
+
+
+def test_a_refresh_that_was_overtaken_pins_a_later_moment(
+    shop: fv.Warehouse, clock: Settable
+) -> None:
+    """Another refresher is ahead of the moment that was pinned, and the clock has reached it too."""
+    shop.create_view("past", "SELECT id FROM orders WHERE at < now() AND id > -9", policy="STRICT")
+    clock.now, clock.drift = START - timedelta(hours=3), timedelta(hours=2)
+    report = shop.refresh()["past"]
+    clock.drift = timedelta()
+    assert report.moment == "2026-03-15T15:00:00+00:00"
+    assert ids(shop, "past")[-1] == 0
     right(shop)
 
 

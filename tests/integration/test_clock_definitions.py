@@ -14,6 +14,7 @@ from pyspark.sql import functions as sf
 import freshview as fv
 from freshview.errors import InvalidMoment, ViewNotMaintainable
 from freshview.runtime.clock import fixed_clock
+from tests.cli.run import in_process
 from tests.integration.clock_shop import (
     WINDOW,
     Settable,
@@ -83,6 +84,11 @@ def test_the_hour_that_comes_twice_and_the_one_that_is_left_out(
         shop.create_view(
             "later",
             "SELECT id FROM orders WHERE CAST(day AS TIMESTAMP) > current_date() AND id < 40",
+            policy="STRICT",
+        )
+        shop.create_view(
+            "moments",
+            "SELECT id FROM orders WHERE at BETWEEN now() - INTERVAL 1 DAY AND now()",
             policy="STRICT",
         )
         for text in (
@@ -207,6 +213,23 @@ def test_a_clock_that_says_no_moment_is_refused(
     shop.create_view("recent", WINDOW)
     with pytest.raises(InvalidMoment):
         fv.open(shop.root, spark, clock=fixed_clock(wrong)).refresh()  # type: ignore[arg-type]
+
+
+def test_the_command_line_takes_a_moment(shop: fv.Warehouse) -> None:
+    shop.create_view("recent", WINDOW)
+    at = ("--at", "2026-03-18T01:00:00+02:00", "-w", shop.root)
+    assert "2026-03-15→2026-03-17" in in_process("explain", "recent", *at).out
+    told = in_process("refresh", "recent", "--policy", "strict", *at)
+    assert "2026-03-17" in told.out
+    assert ids(shop, "recent") == list(range(-27, 3))
+    repeated = in_process("refresh", *at, "--json").answer
+    assert [(v["mode"], v["moment"]) for v in repeated["views"]] == [("unchanged", "2026-03-17")]
+    assert "current_date() in UTC@2026-03-17" in in_process("check", *at).out
+    status = in_process("status", "-w", shop.root)
+    assert "behind: current_date() in UTC 2026-03-17→" in status.out
+    wrong = in_process("refresh", "--at", "2026-03-18T01:00:00", "-w", shop.root)
+    assert wrong.status == 1
+    assert "INVALID_MOMENT" in wrong.err
 
 
 def test_explain_and_status_tell_the_moment(shop: fv.Warehouse, clock: Settable) -> None:

@@ -33,7 +33,8 @@ _TYPES = {DAY: "date", NOW: "timestamp", LOCAL: "timestamp_ntz"}
 _NAMES = {DAY: "today", NOW: "now", LOCAL: "local_now"}
 _IN = " in "
 _LAMBDA_VARIABLE = "lambda #"
-RANGED = INTEGRAL_TYPES | frozenset(_TYPES.values())
+_TIMES = frozenset(_TYPES.values())
+RANGED = INTEGRAL_TYPES | _TIMES
 """Types of columns whose rows between two values can be looked up."""
 
 
@@ -116,26 +117,37 @@ def with_terms(predicate: Expression, values: Mapping[Expression, Expression]) -
     return replace(predicate, arguments=tuple(with_terms(a, values) for a in predicate.arguments))
 
 
-def compared_column(predicate: Expression, terms: tuple[Expression, ...]) -> Attribute | None:
-    """The one column with which every clock term of a predicate is compared, or None.
+def compared_column(predicate: Expression, terms: tuple[Expression, ...]) -> Expression | None:
+    """The one column, or its day or moment, with which every clock term of a predicate is compared.
 
-    Then the predicate can turn for a row only if that column lies between the old and the new value
-    of a term: elsewhere no comparison turns, and nothing else in the predicate reads the clock.
+    Then the predicate can turn for a row only if that value lies between the old and the new value
+    of a term: elsewhere no comparison turns, and nothing else in the predicate reads the clock. None
+    if there is no such column.
     """
     found = set(_compared(predicate, frozenset(terms)))
-    only = found.pop() if len(found) == 1 else None
-    return only if only is not None and only.type in RANGED else None
+    return found.pop() if len(found) == 1 else None
 
 
-def _compared(part: Expression, terms: frozenset[Expression]) -> Iterator[Attribute | None]:
+def column_in(value: Expression) -> Attribute | None:
+    """The column whose value, day or moment an expression is, if ranges of it can be looked up."""
+    match value:
+        case Column(attribute) if attribute.type in RANGED:
+            return attribute
+        case Call("cast", (Column(attribute),), type) if {attribute.type, type} <= _TIMES:
+            return attribute
+        case _:
+            return None
+
+
+def _compared(part: Expression, terms: frozenset[Expression]) -> Iterator[Expression | None]:
     if part in terms:
         yield None
         return
     if isinstance(part, Call) and part.operation in COMPARISONS:
         left, right = part.arguments
         for one, other in ((left, right), (right, left)):
-            if isinstance(one, Column) and other in terms and one.type == other.type:
-                yield one.attribute
+            if other in terms and one.type == other.type and column_in(one) is not None:
+                yield one
                 return
     for argument in part.arguments:
         yield from _compared(argument, terms)
@@ -145,7 +157,7 @@ Limits = tuple[tuple[Attribute, Attribute], ...]
 """Pairs of attributes that hold the lower and the upper end of a range."""
 
 
-def within(attribute: Attribute, limits: Limits) -> Expression:
+def within(value: Expression, limits: Limits) -> Expression:
     """Whether a value lies in one of the ranges; true for every value if an end is unknown.
 
     ⋁ᵢ (lowᵢ is null ∨ highᵢ is null ∨ (lowᵢ ≤ a ∧ a ≤ highᵢ))
@@ -154,8 +166,8 @@ def within(attribute: Attribute, limits: Limits) -> Expression:
     for low, high in limits:
         inside = conjunction(
             (
-                Call("<=", (Column(low), Column(attribute)), "boolean"),
-                Call("<=", (Column(attribute), Column(high)), "boolean"),
+                Call("<=", (Column(low), value), "boolean"),
+                Call("<=", (value, Column(high)), "boolean"),
             )
         )
         assert inside is not None
@@ -166,10 +178,13 @@ def within(attribute: Attribute, limits: Limits) -> Expression:
 
 
 def ranges_in(predicate: Expression | None) -> Iterator[tuple[Attribute, Limits]]:
-    """The conjuncts of a predicate that ``within`` has made: the attribute and its ranges."""
+    """The conjuncts of a predicate that ``within`` has made: the column and its ranges.
+
+    Of a column's day or moment the ranges are of that type, which is the limits'.
+    """
     for part in conjuncts(predicate):
         parts = _disjuncts(part)
-        found: list[tuple[Attribute, tuple[Attribute, Attribute]]] = []
+        found: list[tuple[Expression, tuple[Attribute, Attribute]]] = []
         for place in range(0, len(parts) - len(parts) % 3, 3):
             match parts[place : place + 3]:
                 case (
@@ -178,15 +193,16 @@ def ranges_in(predicate: Expression | None) -> Iterator[tuple[Attribute, Limits]
                     Call(
                         "and",
                         (
-                            Call("<=", (Column(first), Column(value))),
-                            Call("<=", (Column(again), Column(second))),
+                            Call("<=", (Column(first), value)),
+                            Call("<=", (again, Column(second))),
                         ),
                     ),
                 ) if (first, second, value) == (low, high, again):
                     found.append((value, (low, high)))
-        held = {attribute for attribute, _ in found}
-        if len(held) == 1 and 3 * len(found) == len(parts):
-            yield held.pop(), tuple(limits for _, limits in found)
+        values = {value for value, _ in found}
+        column = column_in(values.pop()) if len(values) == 1 else None
+        if column is not None and 3 * len(found) == len(parts):
+            yield column, tuple(limits for _, limits in found)
 
 
 def _disjuncts(predicate: Expression) -> tuple[Expression, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freshview.cli.answer import FAILED, fail, failures, plain, refuse, show, succeed
-from freshview.cli.options import HERE, AsJson, WarehousePath, opened
+from freshview.cli.options import HERE, AsJson, At, WarehousePath, opened, version_text
 from freshview.cli.tables import table
 
 if TYPE_CHECKING:
@@ -31,12 +31,13 @@ def check(
     repair: Annotated[
         bool, typer.Option("--repair", help="Set what differs, then compare again.")
     ] = False,
+    at: At = None,
     warehouse: WarehousePath = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Compare views with their definitions, at the versions they were computed from.
+    """Compare views with their definitions, at the versions and the moment they were computed for.
 
-    Ends with 1 when a view differs (with --repair: when it still does).
+    A repair keeps these, unless the view has to be computed anew: then it is for --at. Ends with 1 when a view differs (with --repair: when it still does).
 
     Example: freshview check revenue --sample 0.1 --warehouse shop
     """
@@ -45,7 +46,7 @@ def check(
     if sample is not None and repair:
         refuse("--repair compares every group: give it without --sample")
     with failures(as_json):
-        opened_warehouse = opened(warehouse)
+        opened_warehouse = opened(warehouse, at)
         names = views or [view.name for view in opened_warehouse.catalog.views()]
         for name in names:
             opened_warehouse.catalog.view(name)
@@ -89,7 +90,7 @@ def check_table(results: list[CheckResult]) -> Table:
             f"{result.extra:,}",
             f"{result.ms:,.0f}",
             "all" if result.sampled is None else f"{result.sampled:.0%} of the groups",
-            ", ".join(f"{name}@{version}" for name, version in result.versions.items()),
+            ", ".join(f"{name}@{version_text(name, v)}" for name, v in result.versions.items()),
         )
         for result in results
     ]

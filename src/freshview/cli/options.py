@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from freshview.algebra.clock import is_clock
+from freshview.algebra.clock_time import shown_clock
+
 if TYPE_CHECKING:
     from freshview.runtime.warehouse import Warehouse
 
@@ -36,6 +39,11 @@ At = Annotated[
 ]
 
 HERE = Path()
+
+
+def version_text(source: str, version: int) -> str:
+    """The version of a source; of the clock, the day or the moment."""
+    return shown_clock(source, version) if is_clock(source) else str(version)
 
 
 def opened(path: Path, at: str | None = None) -> Warehouse:

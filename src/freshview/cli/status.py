@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from freshview.cli.answer import failures, plain, show, succeed
-from freshview.cli.options import HERE, AsJson, WarehousePath, opened
+from freshview.cli.options import HERE, AsJson, WarehousePath, opened, version_text
 from freshview.cli.tables import table
 
 if TYPE_CHECKING:
@@ -32,13 +32,19 @@ def status(warehouse: WarehousePath = HERE, as_json: AsJson = False) -> None:
 
 def status_table(views: Sequence[ViewStatus]) -> Table:
     """One line per view; its state names the sources that moved on, with both versions."""
-    columns = ("view", "technique", "policy", "version", "rows", "state")
-    return table(columns, [_row(view) for view in views], right=("version", "rows"))
+    moving = any(view.moment is not None for view in views)
+    columns = ("view", "technique", "policy", "version", "rows", *["for"] * moving, "state")
+    rows = [_row(view, moving) for view in views]
+    return table(columns, rows, right=("version", "rows"))
 
 
-def _row(view: ViewStatus) -> tuple[str, ...]:
-    moved = ", ".join(f"{name} {has}→{now}" for name, (has, now) in view.pending.items())
+def _row(view: ViewStatus, moving: bool) -> tuple[str, ...]:
+    moved = ", ".join(
+        f"{name} {version_text(name, has)}→{version_text(name, now)}"
+        for name, (has, now) in view.pending.items()
+    )
     state = view.problem or (f"behind: {moved}" if moved else "fresh")
     rows = "" if view.rows is None else f"{view.rows:,}"
     version = "" if view.version is None else str(view.version)
-    return view.view, view.technique, view.policy, version, rows, state
+    moment = [view.moment or ""] * moving
+    return (view.view, view.technique, view.policy, version, rows, *moment, state)

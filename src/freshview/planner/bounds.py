@@ -71,7 +71,8 @@ class Bound:
 class Range:
     """Only rows whose attribute lies within one of the limits matter, which a row at hand holds.
 
-    If one of them is NULL there, every row matters.
+    If one of them is NULL there, every row matters. The limits may be of another type than the
+    attribute, a day and a moment: then it is the attribute cast to theirs that lies within them.
     """
 
     attribute: Attribute

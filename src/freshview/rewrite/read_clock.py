@@ -100,7 +100,7 @@ def _read(node: Relation, new: Numbering) -> Relation:
 
 def _windows(child: Relation, moving: Iterable[Expression], new: Numbering) -> Relation:
     """E ⋉ C₁ ⋉ C₂ …, one for each column that is compared, and one for everything else."""
-    by_column: dict[Attribute | None, list[Expression]] = {}
+    by_column: dict[Expression | None, list[Expression]] = {}
     for part in moving:
         by_column.setdefault(_compared(part, new), []).append(part)
     for parts in by_column.values():
@@ -111,7 +111,7 @@ def _windows(child: Relation, moving: Iterable[Expression], new: Numbering) -> R
     return child
 
 
-def _compared(part: Expression, new: Numbering) -> Attribute | None:
+def _compared(part: Expression, new: Numbering) -> Expression | None:
     clock, predicate = _over_tables(part, new)
     return compared_column(predicate, clock_terms(predicate, frozenset(clock.attributes)))
 

@@ -22,7 +22,7 @@ Clock = Callable[[], object]
 """What time it is: a function that returns a moment with its time zone."""
 
 _IDENTITY = "clock"
-_ARROW = {
+ARROW_TYPES = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
     "timestamp_ntz": pa.timestamp("us"),
@@ -74,7 +74,7 @@ def clock_pin(version: int) -> SourceVersion:
 def clock_rows(table: str, version: int) -> pa.Table:
     """The one row of a clock in one of its versions."""
     (column,) = clock_scan(table, Numbering(0)).attributes
-    kind = _ARROW[clock_type(table)]
+    kind = ARROW_TYPES[clock_type(table)]
     return pa.table({column.name: pa.array([clock_value(table, version)], kind)})
 
 

@@ -20,6 +20,7 @@ from freshview.planner.lower import TableLeaf
 from freshview.planner.plan import ChangePlan, Steps
 from freshview.planner.strategy import Strategy
 from freshview.runtime.catalog import ViewEntry
+from freshview.runtime.clock_ranges import column_ranges
 from freshview.runtime.probing import distinct, variety
 from freshview.storage.consolidate import consolidated
 from freshview.storage.interface import COUNT, Rows, picked
@@ -55,7 +56,7 @@ class Work:
                     self.leaves[leaf] = _of_leaf(deltas[leaf.table], leaf)
 
     def ends(self, held: Range) -> tuple[pa.Array, pa.Array] | None:
-        """The lower and the upper ends of ranges, None if one of them is not known."""
+        """The lower and the upper ends of ranges of the column, None if one of them is not known."""
         row = self.leaves.get(held.leaf)
         if not isinstance(row, pa.Table):
             return None
@@ -63,7 +64,9 @@ class Work:
             pa.concat_arrays([row[pair[end].name].combine_chunks() for pair in held.limits])
             for end in (0, 1)
         )
-        return None if lows.null_count or highs.null_count else (lows, highs)
+        if lows.null_count or highs.null_count:
+            return None
+        return column_ranges(held.attribute.type, lows, highs)
 
     def release(self) -> None:
         """Let go of what Spark keeps in memory for this view."""
