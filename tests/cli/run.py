@@ -16,8 +16,8 @@ from freshview.cli.main import app
 
 SOURCES = Path(__file__).parents[2] / "src"
 COMMANDS = (
-    *("init", "demo", "register", "sql", "refresh", "explain", "why", "status", "check"),
-    *("vacuum", "bench"),
+    *("init", "demo", "register", "sql", "refresh", "explain", "suggest", "why", "status"),
+    *("check", "vacuum", "bench"),
 )
 
 

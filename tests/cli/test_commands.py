@@ -84,6 +84,22 @@ def test_explain_tells_the_stages(shop):
     assert any(stage.startswith("read changes of orders") for stage in answer["stages"])
 
 
+def test_suggest_proposes_statements_that_can_be_run(shop):
+    query = "SELECT city, map(city, id) AS ids FROM orders"
+    found = in_process("suggest", query, "-w", shop)
+    assert found.status == 0
+    assert "UNGROUPABLE_COLUMN" in found.out
+    answer = in_process("suggest", query, "-w", shop, "--json").answer
+    assert (answer["ok"], answer["technique"]) == (True, "full recompute")
+    (suggestion,) = answer["suggestions"]
+    assert suggestion["techniques"] == ["counting"]
+    for statement in suggestion["statements"]:
+        assert all(line in found.out for line in statement.split("\n"))
+        assert in_process("sql", "-w", shop, statement).status == 0
+    assert in_process("suggest", "--view", "my_view", "-w", shop, "--json").answer["reason"] is None
+    assert in_process("suggest", "--view", "nothing", "-w", shop).status == 1
+
+
 def test_check_finds_a_fault_and_repair_mends_it(shop):
     assert in_process("check", "-w", shop).status == 0
     (backing,) = (shop / "views").iterdir()

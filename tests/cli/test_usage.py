@@ -48,6 +48,8 @@ def test_help_and_init_load_no_spark(tmp_path):
         ("check", "--sample", "0"),
         ("check", "--sample", "1.5"),
         ("check", "--sample", "0.5", "--repair"),
+        ("suggest",),
+        ("suggest", "SELECT 1", "--view", "sales"),
         ("sql",),
         ("sql", "SELECT 1", "--file", __file__),
         ("sql", " ; -- nothing\n"),

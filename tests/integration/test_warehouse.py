@@ -21,6 +21,7 @@ from freshview.errors import (
     NoCommonEpoch,
     NotIncremental,
     SettingsDiffer,
+    StrictImpossible,
     TableMissing,
     UnknownEpoch,
     UnregisteredSource,
@@ -108,10 +109,11 @@ def test_policies(shop: fv.Warehouse) -> None:
         "NO_ORDER_OF_ROWS",
     )
     assert (report["totals"].mode, report["totals"].reason) == (FULL, "POLICY_FULL")
-    shop.set_policy("some", "STRICT")
+    with pytest.raises(StrictImpossible):
+        shop.set_policy("some", "STRICT")
     shop.apply({"orders": fv.TableChanges(delete=[{"id": 2}], key=["id"])})
     with pytest.raises(NotIncremental) as strict:
-        shop.refresh("some")
+        shop.refresh("some", policy="STRICT")
     assert strict.value.parameters["reason"] == "NO_ORDER_OF_ROWS"
     assert rows(shop.read("some")) == [("Oslo", 1), ("Rome", 2)]
     log = shop.parts.log.read(["view", "mode", "error"]).to_pylist()

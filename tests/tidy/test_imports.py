@@ -26,6 +26,7 @@ ORDER = (
     "storage",
     "sources",
     "planner",
+    "advice",
     "sweep",
     "runtime",
     "advisor",

@@ -18,6 +18,7 @@ from freshview.cli.refresh import refresh
 from freshview.cli.register import register
 from freshview.cli.sql import sql
 from freshview.cli.status import status
+from freshview.cli.suggest import suggest
 from freshview.cli.vacuum import vacuum
 from freshview.cli.why import why
 
@@ -60,7 +61,9 @@ def freshview(
     """  # noqa: D301 (the marks are Click's: they keep the lines as they are)
 
 
-for command in (init, demo, register, sql, refresh, explain, why, status, check, vacuum, bench):
+_ASKING = (explain, suggest, why, status, check)
+
+for command in (init, demo, register, sql, refresh, *_ASKING, vacuum, bench):
     app.command()(command)
 
 

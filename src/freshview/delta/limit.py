@@ -39,6 +39,6 @@ def check_limit_order(node: Limit) -> None:
             describe(node),
             "rows that tie in its order differ in a column of a type that has no order (MAP, VARIANT,"
             " …), so which of them is within the limit is left open",
-            "leave that column out, or order by what tells the rows apart",
+            "show sort_array(map_entries(m)) or to_json(v) of that column below the limit, or leave it out",
         )
     )

@@ -94,7 +94,10 @@ def set_delta(query: Relation, derivation: Derivation, share: bool = True) -> Pa
         case _:
             raise NoRule(
                 Reason(
-                    "NO_SET_RULE", type(query).__name__, "Tables 4.1 and 4.3 have no row", "none"
+                    "NO_SET_RULE",
+                    type(query).__name__,
+                    "Tables 4.1 and 4.3 have no row",
+                    "derive its delta by the rules for bags, which every operator has",
                 )
             )
 

@@ -55,6 +55,7 @@ def check_window_order(node: Window) -> None:
                     window_text(output.call),
                     "it depends on which of the rows that tie in its order comes first, and they"
                     " differ in a column of a type that has no order (MAP, VARIANT, …)",
-                    "leave that column out below the window, or order by what tells the rows apart",
+                    "show sort_array(map_entries(m)) or to_json(v) of that column below the window, or"
+                    " leave it out there",
                 )
             )

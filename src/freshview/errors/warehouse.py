@@ -222,6 +222,19 @@ class NotIncremental(FreshviewError):
 
 
 @final
+class StrictImpossible(FreshviewError):
+    """STRICT was asked for, and the definition has no incremental rule."""
+
+    code = "STRICT_IMPOSSIBLE"
+    what_template = "{name} cannot have the policy STRICT: {subject} ({reason})."
+    why_template = "{why}"
+    do_template = (
+        "{do}; `freshview suggest` proposes definitions that are incremental, docs/reasons.md explains"
+        " {reason}; or choose the policy INCREMENTAL or AUTO; nothing was changed"
+    )
+
+
+@final
 class NotFresh(FreshviewError):
     """The table at a view's place has no commit of the view."""
 

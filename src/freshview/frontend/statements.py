@@ -121,7 +121,7 @@ _TOKEN = re.compile(
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 
 
-def _tokens_of(text: str) -> Iterator[re.Match[str]]:
+def tokens_of(text: str) -> Iterator[re.Match[str]]:
     """What a text is made of, without blanks and comments, which may be nested.
 
     A comment without an end is the last token, for the one who reads on to stumble over.
@@ -165,7 +165,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._tokens = [_Token(str(m.lastgroup), m.group(), m.start()) for m in _tokens_of(text)]
+        self._tokens = [_Token(str(m.lastgroup), m.group(), m.start()) for m in tokens_of(text)]
         self._place = 0
 
     def starts(self, *words: str) -> bool:
@@ -266,7 +266,7 @@ class _Reader:
 
 def without_end(text: str) -> str:
     """A statement without its final semicolons and the comments after them."""
-    tokens = list(_tokens_of(text))
+    tokens = list(tokens_of(text))
     while tokens and tokens[-1].group() == ";":
         text = text[: tokens.pop().start()]
     return text
@@ -280,7 +280,7 @@ def moving_literals(text: str) -> tuple[str, ...]:
     """
     return tuple(
         f"{kind.group().strip('`').upper()} {value.group()}"
-        for kind, value in pairwise(_tokens_of(text))
+        for kind, value in pairwise(tokens_of(text))
         if kind.lastgroup in ("word", "quoted")
         and kind.group().strip("`").upper() in _MOMENTS
         and value.lastgroup in ("string", "raw")
@@ -323,11 +323,11 @@ def _create(reader: _Reader, *, or_replace: bool = False) -> CreateView:
             technique = reader.technique()
         else:
             raise reader.wrong("COMMENT, POLICY, OPTIONS or AS", reader.peek())
-    query = _with_columns(name, columns, reader.rest())
+    query = with_columns(name, columns, reader.rest())
     return CreateView(name, query, policy, comment, or_replace, if_not_exists, technique)
 
 
-def _with_columns(name: str, columns: tuple[str, ...], query: str) -> str:
+def with_columns(name: str, columns: tuple[str, ...], query: str) -> str:
     """The query with its columns named; on lines of its own, for it may end with a comment."""
     if not columns:
         return query

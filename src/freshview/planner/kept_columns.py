@@ -29,7 +29,7 @@ def check_counted(columns: Iterable[Attribute]) -> None:
                     "UNGROUPABLE_COLUMN",
                     f"{attribute.name} of type {attribute.type}",
                     "equal rows are counted, and Spark cannot compare values of this type",
-                    "turn the column into an array of entries or a string",
+                    "show sort_array(map_entries(m)) of a MAP, to_json(v) of a VARIANT",
                 )
             )
 

@@ -128,7 +128,7 @@ def _not_for(technique: Technique, relation: Relation, why: str) -> Reason:
         f"NOT_BY_{technique.name}",
         describe(relation),
         why,
-        "ask for another technique",
+        "name one that explain lists as possible in OPTIONS (technique = …), or auto",
     )
 
 

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from freshview.algebra.clock import is_clock
 from freshview.algebra.relations import Relation
-from freshview.algebra.schema import COUNT_NAME
+from freshview.algebra.schema import COUNT_NAME, Attribute
 from freshview.errors import (
     DefinitionChanged,
     DefinitionRejected,
@@ -26,6 +26,7 @@ from freshview.errors import (
     InvalidColumnType,
     SettingsDiffer,
     SourceSchemaChanged,
+    StrictImpossible,
     TableMissing,
     TableUnreadable,
     TechniqueNotApplicable,
@@ -40,12 +41,13 @@ from freshview.frontend.catalyst import (
     stand_in,
 )
 from freshview.frontend.clock_plans import at_moment
+from freshview.frontend.query_text import QueryText, query_text
 from freshview.frontend.reasons import clock_refusals, refusals
 from freshview.planner.kept_columns import is_storable
 from freshview.planner.strategy import Strategy
 from freshview.planner.techniques import WANTED, strategy
 from freshview.reasons import Reason
-from freshview.runtime.catalog import Catalog, Entry, ViewEntry
+from freshview.runtime.catalog import Catalog, Entry, Policy, ViewEntry
 from freshview.runtime.commit import SourceVersion
 from freshview.runtime.named_tables import session_with
 from freshview.runtime.sources import Sources
@@ -168,6 +170,33 @@ class Definitions:
             text.encode()
             relation = import_sql(session, text)
         return _checked(name, relation, wanted)
+
+    def tried(self, definitions: Sequence[tuple[str, str]], wanted: str) -> tuple[Strategy, ...]:
+        """The strategies that views would have if they were defined one after the other.
+
+        Each may read those before it; ``wanted`` is the technique of the last. Nothing is made.
+        """
+        session, made = self._ready_session(), list[Strategy]()
+        *first, (name, query) = definitions
+        try:
+            for part, text in first:
+                made.append(self.from_sql(part, text, session))
+                stand_in(session, part, session.sql(text).schema).createOrReplaceTempView(part)
+            made.append(self.from_sql(name, query, session, wanted))
+        finally:
+            for part, _ in first[: len(made)]:
+                session.catalog.dropTempView(part)
+        return tuple(made)
+
+    def shown(self, name: str, query: str) -> tuple[Attribute, ...]:
+        """The columns of a query, as they are before anything is asked of them."""
+        with _rejections(name):
+            return import_sql(self._ready_session(), query).attributes
+
+    def written(self, query: str) -> QueryText:
+        """Where the queries inside of a query are."""
+        with _rejections(""):
+            return query_text(self._ready_session(), query)
 
     def from_function(
         self,
@@ -357,6 +386,18 @@ def check_applicable(name: str, wanted: str, made: Strategy) -> None:
         raise TechniqueNotApplicable(
             name=name,
             technique=wanted,
+            subject=made.reason.subject,
+            reason=made.reason.code,
+            why=made.reason.why,
+            do=made.reason.do,
+        )
+
+
+def check_strict(name: str, policy: Policy, made: Strategy) -> None:
+    """Raise StrictImpossible if a view that may not be recomputed cannot be kept otherwise."""
+    if policy is Policy.STRICT and made.reason is not None:
+        raise StrictImpossible(
+            name=name,
             subject=made.reason.subject,
             reason=made.reason.code,
             why=made.reason.why,

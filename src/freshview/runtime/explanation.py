@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from freshview.advice.suggestion import Suggestion, suggestion_text
 from freshview.algebra.clock import is_clock
 from freshview.algebra.clock_time import shown_clock
 from freshview.delta.derivation import Kind
@@ -53,6 +55,8 @@ class Explanation:
     full_ms: float | None = None
     paper: tuple[str, ...] = ()
     """The derivation in the papers' letters, if it was asked for."""
+    suggestion: Suggestion | None = None
+    """A rewrite that is kept incrementally, of a definition that is not."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -69,6 +73,8 @@ class Explanation:
         ]
         if self.reason is not None:
             lines += ["", "not incremental", *("  " + x for x in str(self.reason).split("\n"))]
+        if self.suggestion is not None:
+            lines += ["", "suggested rewrite", *suggestion_text(self.suggestion)]
         if self.alternatives:
             lines += ["", "other techniques", *("  " + line for line in self.alternatives)]
         if self.nodes:
@@ -89,11 +95,16 @@ class Explanation:
 
 
 def explain(
-    parts: Parts, refresher: Refresher, entry: ViewEntry, paper: bool = False
+    parts: Parts,
+    refresher: Refresher,
+    entry: ViewEntry,
+    suggested: Callable[[ViewEntry], Suggestion | None],
+    paper: bool = False,
 ) -> Explanation:
     """Explain the refresh that is due; if nothing changed, one with a row changed in each source.
 
-    What is printed is what a refresh would now do, with the reason if that is a recompute.
+    What is printed is what a refresh would now do, with the reason if that is a recompute, and with
+    the first rewrite that ``suggested`` has if it is the definition that makes it one.
     """
     strategy = parts.strategy(entry)
     consumed = refresher.consumed(entry)
@@ -138,6 +149,7 @@ def explain(
         None if plan is None else plan.costs.incremental_ms,
         None if plan is None else plan.costs.full_ms,
         _derivations(strategy) if paper else (),
+        None if strategy.reason is None else suggested(entry),
     )
 
 

@@ -112,7 +112,12 @@ def create(
     point("create.evaluated")
     written = parts.tables.create(path, few, commit=commit)
     point("create.written")
-    new = Reason("CREATED", entry.name, "the view is new", "nothing")
+    new = Reason(
+        "CREATED",
+        entry.name,
+        "the view is new",
+        "change a table and refresh: only the change is computed",
+    )
     reason = why or strategy.reason or new
     return _report(parts, entry, strategy, vector, written, reason, run, started)
 

@@ -24,8 +24,12 @@ WITHOUT_STATE = (NotFresh, HistoryLost, TableMissing)
 """What keeps a view's own last commit from being read, so that the view is computed anew."""
 
 ASKED_FOR_FULL = Reason(
-    "POLICY_FULL", "the refresh", "a full recompute was asked for", "use another policy"
+    "POLICY_FULL",
+    "the refresh",
+    "a full recompute was asked for",
+    "refresh without --full, and ALTER MATERIALIZED VIEW … SET POLICY AUTO",
 )
+_ONCE = "refresh it once with --full: then it is incremental again"
 
 
 def reason_for_full(
@@ -52,7 +56,7 @@ def reason_for_full(
                 "SOURCE_REPLACED",
                 name,
                 "the table at its place is not the one the view was computed from",
-                "nothing: after this recompute the view is incremental again",
+                _ONCE,
             )
     reason = changed_schema(parts.sources, strategy, consumed.sources, vector)
     if reason is None and consumed.definition not in ("", definition_of(entry, strategy)):
@@ -60,14 +64,14 @@ def reason_for_full(
             DefinitionChanged.code,
             entry.name,
             "its function defines something else than when the view was computed",
-            "nothing: after this recompute the view is incremental again",
+            _ONCE,
         )
     if reason is None and not _is_stored_so(parts, entry, strategy, consumed):
         return Reason(
             "STORED_OTHERWISE",
             entry.name,
             "it is to be kept by another technique than the one it was stored for",
-            "nothing: after this recompute the view is incremental again",
+            _ONCE,
         )
     return reason
 

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from freshview.errors import (
     Busy,
-    DefinitionChanged,
     InvalidChanges,
     InvalidPath,
     NoCommonEpoch,
@@ -43,6 +42,7 @@ from freshview.runtime.definitions import (
     ViewFunction,
     check_applicable,
     check_columns,
+    check_strict,
     function_name,
     reading,
     settings_of,
@@ -55,11 +55,8 @@ from freshview.runtime.lease import Lease, lease, view_lease
 from freshview.runtime.named_tables import location_of
 from freshview.runtime.parts import Parts
 from freshview.runtime.progress import progress
-from freshview.runtime.recompute_reasons import (
-    WITHOUT_STATE,
-    is_repaired_whole,
-    reason_for_full,
-)
+from freshview.runtime.recompute_reasons import is_repaired_whole
+from freshview.runtime.redefinition import check_same
 from freshview.runtime.refresh import VIEW_LEASE_S, Refresher
 from freshview.runtime.refresh_log import RefreshLog
 from freshview.runtime.report import Report
@@ -67,6 +64,7 @@ from freshview.runtime.session import spark_session
 from freshview.runtime.sources import Sources
 from freshview.runtime.statements import run_statement
 from freshview.runtime.status import ViewStatus, status_of
+from freshview.runtime.suggesting import Advice, advise, first_suggestion
 from freshview.runtime.table_changes import TableChanges, from_pandas, names_of
 from freshview.runtime.transactions import Transactions
 from freshview.runtime.vacuum import DEFAULT_HOURS, Leftover, leftovers
@@ -242,15 +240,16 @@ class Warehouse:
         view = name or function.__name__
         check_name(view)
         self._inside("views")
-        wanted = wanted_technique(technique)
+        wanted, stored = wanted_technique(technique), function_name(function)
 
         def attempt() -> None:
             self.catalog.load()
             if view in self.catalog and not replace:
-                self._check_same(self.catalog.view(view), function)
+                entry = self.catalog.view(view)
+                strategy = self._definitions.from_function_again(entry, function, self)
+                check_same(self.parts, self._refresher.consumed, entry, strategy, stored)
             else:
                 strategy = self._definitions.from_function(view, function, self, wanted=wanted)
-                stored = function_name(function)
                 self._create(view, strategy, policy, replace, None, wanted, function=stored)
 
         self._refresher.uncrowded(view, attempt)
@@ -269,8 +268,12 @@ class Warehouse:
             self._forget(entry)
 
     def set_policy(self, name: str, policy: Policy | str) -> None:
+        """Give a view another policy. Raises StrictImpossible if it can only be recomputed."""
         self.catalog.load()
-        self.catalog.set_policy(name, Policy.named(policy))
+        chosen, entry = Policy.named(policy), self.catalog.view(name)
+        if chosen is Policy.STRICT:
+            check_strict(name, chosen, self._definitions.strategy(entry, self))
+        self.catalog.set_policy(name, chosen)
 
     def set_technique(self, name: str, technique: str) -> None:
         """Keep a view by another technique, from its next refresh on."""
@@ -279,6 +282,7 @@ class Warehouse:
         entry = replace(self.catalog.view(name), wanted=wanted)
         strategy = self._definitions.strategy(entry, self)
         check_applicable(name, wanted, strategy)
+        check_strict(name, entry.policy, strategy)
         self.catalog.set_technique(name, wanted, strategy.technique.value)
 
     @cancellable()
@@ -370,7 +374,13 @@ class Warehouse:
     def explain(self, name: str, *, paper: bool = False) -> Explanation:
         """How a view is kept, what the next refresh would do, and how it is derived."""
         self.catalog.load()
-        return explain(self.parts, self._refresher, self.catalog.view(name), paper)
+        suggested = partial(first_suggestion, self.parts, self._definitions)
+        return explain(self.parts, self._refresher, self.catalog.view(name), suggested, paper)
+
+    def suggest(self, query: str | None = None, *, view: str | None = None) -> Advice:
+        """How a query would be kept, or a view is, and rewrites of it that are kept better."""
+        self.catalog.load()
+        return advise(self.parts, self._definitions, query, view)
 
     def status(self) -> tuple[ViewStatus, ...]:
         """Each view's policy, freshness and last refresh."""
@@ -397,6 +407,7 @@ class Warehouse:
     ) -> Report:
         chosen = Policy.named(policy)
         check_applicable(name, wanted, strategy)
+        check_strict(name, chosen, strategy)
         fits = self._definitions.like_analyzed(strategy.sources)
         old = next((view for view in self.catalog.views() if view.name == name), None)
         if old is None or not replace_existing:
@@ -437,32 +448,6 @@ class Warehouse:
     def _held(self, view: str) -> AbstractContextManager[Lease]:
         """The lease of a view, as long as its creation or refresh may take."""
         return lease(view_lease(self.root, view), wait_s=VIEW_LEASE_S)
-
-    def _check_same(self, entry: ViewEntry, function: ViewFunction) -> None:
-        """A function that defines a view again. Raises DefinitionChanged if it is another view."""
-        strategy = self._definitions.from_function_again(entry, function, self)
-        columns = tuple(a.name for a in strategy.visible)
-        reason = None
-        if entry.sql is not None:
-            reason = "the stored view is defined by SQL text"
-        elif (columns, strategy.sources) != (entry.columns, entry.sources):
-            reason = f"it reads {strategy.sources} and has the columns {columns}"
-        elif self._computes_another(entry, strategy):
-            reason = "it computes something else from the same tables"
-        if reason is not None:
-            raise DefinitionChanged(
-                name=entry.name, function=function_name(function), reason=reason
-            )
-
-    def _computes_another(self, entry: ViewEntry, strategy: Strategy) -> bool:
-        """Whether nothing but another function explains that a strategy is not the view's."""
-        try:
-            consumed = self._refresher.consumed(entry)
-            now = {name: self.parts.sources.pinned(name) for name in entry.sources}
-        except WITHOUT_STATE:
-            return False  # the next refresh computes the view anew
-        reason = reason_for_full(self.parts, entry, Policy.AUTO, strategy, consumed, now)
-        return reason is not None and reason.code == DefinitionChanged.code
 
     def _forget(self, entry: ViewEntry) -> None:
         self.parts.evaluator.forget(entry.name)
