@@ -141,12 +141,19 @@ _WINDOWS_AND_LIMITS = {
     "SELECT r.g FROM r LEFT JOIN s ON r.k = s.k ORDER BY s.w, r.g LIMIT 4": (DELTA, GROUPS),
 }  # fmt: skip
 
+_MOVING_WINDOWS = (
+    "SELECT id, day FROM r WHERE day <= current_date() AND (v > 0 OR g IS NULL)",
+    "SELECT g, count(*) AS n, sum(v) AS x FROM r WHERE day > current_date() - 36500 GROUP BY g",
+    "SELECT r.id, s.w FROM r JOIN s ON r.k = s.k WHERE CAST(r.day AS TIMESTAMP) < now() AND s.w > 0",
+)
+"""Through which rows come and go; windows that move are in ``test_clock.py``, where the clock is set."""
+
 VIEWS: dict[str, tuple[Technique, ...]] = {
     **_JOINS_AND_UNIONS,
     **_AGGREGATES,
     **_OUTER_JOINS,
     **_OVER_AGGREGATES,
     **_WINDOWS_AND_LIMITS,
-    **dict.fromkeys(_BY_DELTA_ONLY, (DELTA,)),
+    **dict.fromkeys((*_BY_DELTA_ONLY, *_MOVING_WINDOWS), (DELTA,)),
 }
 """What a technique is asked for; which pairs that makes is found by planning."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 GENERATORS = {"tpch": "dbgen", "tpcds": "dsdgen"}
+DOUBLES = "_doubles"
+"""A database of this ending has DOUBLE where the one without it has DECIMAL."""
 QUERY_COUNTS = {"tpch": 22, "tpcds": 99}
 QUERIES = [(kind, number + 1) for kind, count in QUERY_COUNTS.items() for number in range(count)]
 SCALE_FACTOR = 0.01
@@ -38,13 +40,18 @@ class Database:
     tables: dict[str, DataFrame]
     texts: dict[int, str]
 
+    @property
+    def family(self) -> str:
+        """``tpch`` or ``tpcds``: whose tables and queries these are."""
+        return self.kind.removesuffix(DOUBLES)
+
     def written(self, number: int) -> str:
         """A query as it is published, in Spark's dialect."""
         return for_spark(self.texts[number])
 
     def query(self, number: int) -> str:
         """A query that selects something from a tiny database, one certain bag of rows."""
-        return self._certain(relaxed(self.kind, number, self.written(number)))
+        return self._certain(relaxed(self.family, number, self.written(number)))
 
     def strict_query(self, number: int) -> str:
         """A query with its published predicates and one certain bag of rows, perhaps an empty one."""
@@ -56,21 +63,33 @@ class Database:
 
 def database(kind: str, spark: SparkSession, folder: Path) -> Database:
     """Generate a database into a folder and open it."""
+    family = kind.removesuffix(DOUBLES)
     session = spark.newSession()
     for name, value in SETTINGS.items():
         session.conf.set(name, value)
     with duckdb.connect() as generator:
-        generator.execute(f"LOAD '{_extension(kind)}'")
-        generator.execute(f"CALL {GENERATORS[kind]}(sf={SCALE_FACTOR})")
+        generator.execute(f"LOAD '{_extension(family)}'")
+        generator.execute(f"CALL {GENERATORS[family]}(sf={SCALE_FACTOR})")
         names = [name for (name,) in generator.execute("SHOW TABLES").fetchall()]
         for name in names:
-            generator.execute(f"COPY {name} TO '{folder}/{name}.parquet' (FORMAT parquet)")
-        texts = generator.execute(f"SELECT query_nr, query FROM {kind}_queries()").fetchall()
+            columns = _columns(generator, name, doubles=kind != family)
+            place = f"'{folder}/{name}.parquet' (FORMAT parquet)"
+            generator.execute(f"COPY (SELECT {columns} FROM {name}) TO {place}")
+        texts = generator.execute(f"SELECT query_nr, query FROM {family}_queries()").fetchall()
     tables = {name: session.read.parquet(f"{folder}/{name}.parquet") for name in names}
     for name, table in tables.items():
         table.createOrReplaceTempView(name)
     stand_ins = {name: table.schema for name, table in tables.items()}
     return Database(kind, session, definition_session(session, stand_ins), tables, dict(texts))
+
+
+def _columns(generator: duckdb.DuckDBPyConnection, table: str, *, doubles: bool) -> str:
+    """The columns of a table, with decimals as doubles if that is asked for."""
+    columns = [row[:2] for row in generator.execute(f"DESCRIBE {table}").fetchall()]
+    return ", ".join(
+        f"CAST({name} AS DOUBLE) AS {name}" if doubles and type.startswith("DECIMAL") else name
+        for name, type in columns
+    )
 
 
 def _extension(kind: str) -> Path:

@@ -155,13 +155,17 @@ class _Found:
 
 
 def _below_limit(text: str, plan: JavaObject) -> Piece | None:
-    """All that is written before the ORDER BY and LIMIT that end a query."""
+    """All that is written before the ORDER BY and LIMIT that end a query.
+
+    None in pipe syntax, where ORDER BY is a step of its own and would stay behind.
+    """
     if plan.nodeName() == "UnresolvedWith":
         plan = plan.child()
     span = _span(plan)
     if plan.nodeName() != "GlobalLimit" or span is None or any(tokens_of(text[span[1] :])):
         return None
-    return Piece(Place.LIMIT, 0, span[0]) if text[: span[0]].strip() else None
+    above = text[: span[0]].rstrip()
+    return Piece(Place.LIMIT, 0, span[0]) if above and not above.endswith("|>") else None
 
 
 def _span(plan: JavaObject) -> tuple[int, int] | None:

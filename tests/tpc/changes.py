@@ -1,0 +1,117 @@
+"""Seeded batches of inserts, updates and deletes on every table of a TPC database.
+
+New values come from other rows of the same column, so that changed rows still join and still meet the
+predicates of the queries; new rows take a new number in the last column of their key. What was deleted
+comes back later, half of it at a time, so that groups empty and return.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from freshview.runtime.table_changes import TableChanges
+
+KEYS: dict[str, dict[str, tuple[str, ...]]] = {
+    "tpch": {
+        "customer": ("c_custkey",),
+        "lineitem": ("l_orderkey", "l_linenumber"),
+        "nation": ("n_nationkey",),
+        "orders": ("o_orderkey",),
+        "part": ("p_partkey",),
+        "partsupp": ("ps_partkey", "ps_suppkey"),
+        "region": ("r_regionkey",),
+        "supplier": ("s_suppkey",),
+    },
+    "tpcds": {
+        "call_center": ("cc_call_center_sk",),
+        "catalog_page": ("cp_catalog_page_sk",),
+        "catalog_returns": ("cr_item_sk", "cr_order_number"),
+        "catalog_sales": ("cs_item_sk", "cs_order_number"),
+        "customer": ("c_customer_sk",),
+        "customer_address": ("ca_address_sk",),
+        "customer_demographics": ("cd_demo_sk",),
+        "date_dim": ("d_date_sk",),
+        "household_demographics": ("hd_demo_sk",),
+        "income_band": ("ib_income_band_sk",),
+        "inventory": ("inv_item_sk", "inv_warehouse_sk", "inv_date_sk"),
+        "item": ("i_item_sk",),
+        "promotion": ("p_promo_sk",),
+        "reason": ("r_reason_sk",),
+        "ship_mode": ("sm_ship_mode_sk",),
+        "store": ("s_store_sk",),
+        "store_returns": ("sr_item_sk", "sr_ticket_number"),
+        "store_sales": ("ss_item_sk", "ss_ticket_number"),
+        "time_dim": ("t_time_sk",),
+        "warehouse": ("w_warehouse_sk",),
+        "web_page": ("wp_web_page_sk",),
+        "web_returns": ("wr_item_sk", "wr_order_number"),
+        "web_sales": ("ws_item_sk", "ws_order_number"),
+        "web_site": ("web_site_sk",),
+    },
+}
+SHARE = 0.01
+"""Of a table's rows, how many each kind of change touches in a batch."""
+
+Row = dict[str, object]
+
+
+class Changing:
+    """One table, as it is after the batches so far."""
+
+    def __init__(self, rows: pa.Table, key: tuple[str, ...]) -> None:
+        self.schema = rows.schema
+        self.key = key
+        self.rows: list[Row] = rows.to_pylist()
+        self.gone: list[Row] = []
+        self._last = max((_number(row[key[-1]]) for row in self.rows), default=0)
+
+    def batch(self, dice: random.Random) -> TableChanges:
+        """Some rows deleted, some updated, some new and some of the deleted ones again."""
+        few = max(1, round(SHARE * len(self.rows)))
+        dice.shuffle(self.rows)
+        back = [self.gone.pop() for _ in range((len(self.gone) + 1) // 2)]
+        # A table of one row loses it in one batch of three, and with it goes every row of its views.
+        leaving = few if len(self.rows) > 2 or dice.random() < 0.3 else 0
+        deleted, self.rows = self.rows[:leaving], self.rows[leaving:]
+        updated = [self._updated(row, dice) for row in self.rows[:few]]
+        self.rows[: len(updated)] = updated
+        added = [self._new(row, dice) for row in dice.choices(self.rows or deleted, k=few)]
+        self.gone += deleted
+        self.rows += [*back, *added]
+        return TableChanges(
+            insert=pa.Table.from_pylist([*back, *added], self.schema),
+            update=pa.Table.from_pylist(updated, self.schema),
+            delete=[{column: row[column] for column in self.key} for row in deleted] or None,
+            key=self.key,
+        )
+
+    def _updated(self, row: Row, dice: random.Random) -> Row:
+        """One to three columns take the values of other rows, or now and then none."""
+        free = [name for name in self.schema.names if name not in self.key]
+        changed = dict(row)
+        for name in dice.sample(free, min(len(free), dice.randint(1, 3))):
+            changed[name] = None if dice.random() < 0.05 else dice.choice(self.rows)[name]
+        return changed
+
+    def _new(self, like: Row, dice: random.Random) -> Row:
+        self._last += 1
+        return {**self._updated(like, dice), self.key[-1]: self._last}
+
+
+class Batches:
+    """Batches over all tables of a database."""
+
+    def __init__(self, kind: str, tables: Mapping[str, pa.Table], seed: int) -> None:
+        self._dice = random.Random(seed)
+        self._tables = {name: Changing(rows, KEYS[kind][name]) for name, rows in tables.items()}
+
+    def next(self) -> dict[str, TableChanges]:
+        return {name: table.batch(self._dice) for name, table in self._tables.items()}
+
+
+def _number(value: object) -> int:
+    assert isinstance(value, int)
+    return value

@@ -1,0 +1,219 @@
+"""TPC queries as views under STRICT, refreshed after batches and compared with their recompute.
+
+The recompute is Spark's evaluation of the query's text over the tables as they are. Both bags are
+compared whole, duplicates included, which is EXCEPT ALL being empty both ways, and so are the types.
+Where a query averages integers or takes a deviation, Spark's own result depends on the order of the
+rows: there the text is evaluated with exact functions in their place, and how far Spark's own result
+is from the exact one is noted beside the view's.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from freshview.errors import FreshviewError
+from freshview.runtime.named_tables import session_with
+from freshview.runtime.warehouse import Warehouse, open_warehouse
+from tests.tpc.changes import Batches
+from tests.tpc.database import SETTINGS, Database
+from tests.tpc.exact import exactly, register_exact
+
+Row = tuple[object, ...]
+Bag = Counter[Row]
+
+TOLERANCE = 1e-12
+"""How far a deviation may be from the exact one, relatively: its formula rounds, in Spark's way."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query as the text of a view, and as published or loosened."""
+
+    kind: str
+    number: int
+    loosened: bool
+    text: str
+    columns: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"q{self.number}{'_loosened' if self.loosened else ''}"
+
+    @property
+    def as_view(self) -> str:
+        """The text with a name for each column that Delta takes and that comes once."""
+        return f"SELECT * FROM ({self.text}) AS q({', '.join(self.columns)})"
+
+
+@dataclass
+class Kept:
+    """What became of one view in all batches."""
+
+    query: Query
+    technique: str
+    rows: list[int] = field(default_factory=list)
+    modes: list[str] = field(default_factory=list)
+    effects: int = 0
+    """After how many batches the view was another one than before."""
+    differences: list[str] = field(default_factory=list)
+    own_error: float = 0.0
+    """The largest relative error of a double in the view."""
+    spark_error: float = 0.0
+    """The same of Spark's evaluation of the text."""
+    has_doubles: bool = False
+
+
+def queries(database: Database, numbers: Iterable[tuple[int, bool]]) -> list[Query]:
+    """Queries by their number, as published or loosened."""
+    found = []
+    for number, loosened in numbers:
+        text = database.query(number) if loosened else database.strict_query(number)
+        columns = unique_names(database.session.sql(text).columns)
+        found.append(Query(database.kind, number, loosened, text, columns))
+    return found
+
+
+def unique_names(columns: Sequence[str]) -> tuple[str, ...]:
+    """Names without what Delta refuses, each once."""
+    taken: Counter[str] = Counter()
+    names = []
+    for column in columns:
+        name = re.sub(r"\W+", "_", column.lower()).strip("_")
+        taken[name] += 1
+        names.append(name if taken[name] == 1 else f"{name}_{taken[name]}")
+    return tuple(names)
+
+
+class Keeping:
+    """A warehouse with one view per query, and the batches that change its tables."""
+
+    def __init__(
+        self,
+        database: Database,
+        chosen: Sequence[Query],
+        folder: Path,
+        spark: SparkSession,
+        seed: int,
+    ) -> None:
+        self.kind = database.kind
+        self.spark = spark
+        self.warehouse = open_warehouse(folder, spark)
+        tables = {name: rows.toArrow() for name, rows in database.tables.items()}
+        for name, rows in tables.items():
+            self.warehouse.create_table(name, rows)
+        self.batches = Batches(database.family, tables, seed)
+        self.kept: dict[str, Kept] = {}
+        self._last: dict[str, Bag] = {}
+        for query in chosen:
+            report = self.warehouse.create_view(query.name, query.as_view, policy="STRICT")
+            self.kept[query.name] = Kept(query, report[query.name].technique)
+        self.compare("created")
+
+    def step(self, number: int) -> None:
+        """One batch over all tables, one refresh of all views, and every view compared."""
+        self.warehouse.apply(self.batches.next())
+        # A view that fails has its error in the log and in its difference; the others go on.
+        with suppress(FreshviewError):
+            for view in self.warehouse.refresh().views:
+                self.kept[view.view].modes.append(view.mode)
+        self.compare(f"batch {number}")
+
+    def compare(self, when: str) -> None:
+        session = recomputing(self.spark, self.warehouse, self._read())
+        for name, kept in self.kept.items():
+            try:
+                self._compare(name, kept, session, when)
+            except Exception as problem:
+                kept.differences.append(f"{when}: {type(problem).__name__}: {str(problem)[:300]}")
+
+    def _read(self) -> set[str]:
+        return {t for name in self.kept for t in self.warehouse.catalog.view(name).sources}
+
+    def _compare(self, name: str, kept: Kept, session: SparkSession, when: str) -> None:
+        view = self.warehouse.read(name)
+        plain = session.sql(kept.query.text)
+        found = bag(view)
+        if types(view) != types(plain):
+            kept.differences.append(f"{when}: types {types(view)} for {types(plain)}")
+        exact_text = exactly(self.kind, kept.query.text)
+        expected = bag(plain if exact_text is None else session.sql(exact_text))
+        if exact_text is not None:
+            kept.has_doubles = True
+            kept.own_error = max(kept.own_error, distance(found, expected))
+            kept.spark_error = max(kept.spark_error, distance(bag(plain), expected))
+        if not equal(found, expected):
+            missing, extra = expected - found, found - expected
+            told = f"{missing.total()} missing, {extra.total()} extra: {sample(missing)}, {sample(extra)}"
+            kept.differences.append(f"{when}: {told}")
+        kept.effects += found != self._last.get(name, found)
+        kept.rows.append(found.total())
+        self._last[name] = found
+
+
+def recomputing(spark: SparkSession, warehouse: Warehouse, names: Iterable[str]) -> SparkSession:
+    """A session in which the tables are as they are now, with the exact functions."""
+    paths = {name: warehouse.catalog.path(warehouse.catalog.get(name)) for name in names}
+    frames = {name: spark.read.format("delta").load(path) for name, path in paths.items()}
+    session = session_with(spark, frames, SETTINGS)
+    register_exact(session)
+    return session
+
+
+def bag(rows: DataFrame) -> Bag:
+    return Counter(tuple(row.values()) for row in _named_apart(rows).toArrow().to_pylist())
+
+
+def _named_apart(rows: DataFrame) -> DataFrame:
+    return rows.toDF(*(f"c{place}" for place in range(len(rows.columns))))
+
+
+def types(rows: DataFrame) -> list[str]:
+    return [f.dataType.simpleString() for f in rows.schema.fields]
+
+
+def equal(found: Bag, expected: Bag) -> bool:
+    """Equal as bags; a double may be off by the tolerance, and then its row must still have one partner."""
+    return found == expected or (
+        found.total() == expected.total() and distance(found, expected) <= TOLERANCE
+    )
+
+
+def distance(found: Bag, expected: Bag) -> float:
+    """The largest relative difference of two doubles at the same place; ∞ if anything else differs."""
+    if found.total() != expected.total():
+        return math.inf
+    pairs = zip(_sorted(found), _sorted(expected), strict=True)
+    return max(
+        (_apart(a, b) for one, other in pairs for a, b in zip(one, other, strict=True)), default=0.0
+    )
+
+
+def _apart(a: object, b: object) -> float:
+    if a == b:
+        return 0.0
+    if isinstance(a, float) and isinstance(b, float) and b:
+        return abs(a - b) / abs(b)
+    return math.inf
+
+
+def _sorted(rows: Bag) -> list[Row]:
+    """By everything but the doubles first, so that rows which differ in their last digits stay side by side."""
+    return sorted(
+        rows.elements(),
+        key=lambda row: (
+            [repr(v) for v in row if not isinstance(v, float)],
+            [v for v in row if isinstance(v, float)],
+        ),
+    )
+
+
+def sample(rows: Mapping[Row, int]) -> str:
+    return str(sorted(rows, key=repr)[:2])[:300]
