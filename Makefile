@@ -1,7 +1,7 @@
 # The targets a contributor needs. `make help` lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup warm fmt lint type test demo bench soak lock clean
+.PHONY: help setup warm fmt lint type test demo bench coverage soak lock clean
 
 bin := .venv/bin
 # Two processes with a Spark each took 17 minutes where one took 27, on two cores.
@@ -42,11 +42,15 @@ bench: setup ## every number of the README and the docs, measured on this machin
 	@$(bin)/python bench/recomputes.py .bench-data
 	@$(bin)/python bench/lookups.py .bench-data/lookups
 
+coverage: setup ## every TPC query as a view under STRICT, compared after each batch; writes docs/coverage.md
+	@$(bin)/python -m tests.tpc.coverage
+
 SEED ?= 1
-soak: setup ## an hour of kills and storms, then every view version is checked (SEED=n)
+soak: setup ## hours of kills, storms and random queries, each version of each view checked (SEED=n)
 	@$(bin)/python -m soak.run --minutes 2 --kills 0 --seed $(SEED) --actors transfer-1 refresh-1 refresh-2
 	@$(bin)/python -m soak.kills --count 200 --seed $(SEED)
 	@$(bin)/python -m soak.run --minutes 10 --kills 60 --seed $(SEED)
+	@$(bin)/python -m tests.random_queries.soak --seed $(SEED)
 
 lock: setup ## resolve the dependencies again (LOCK_FLAGS=--upgrade for newer ones)
 	@scripts/lock $(LOCK_FLAGS)

@@ -135,10 +135,10 @@ def _two_columns(dice: random.Random) -> str:
 
 
 FALLBACKS = (
-    "SELECT id, g, row_number() OVER (PARTITION BY g ORDER BY id, k, v, day) AS p FROM r",
-    "SELECT g, sum(CAST(v AS DOUBLE)) AS x FROM r GROUP BY g",
-    "SELECT name, avg(big) AS x FROM t WHERE big > 0 GROUP BY name",
-    "SELECT id, v FROM r ORDER BY id, k, g, v, day LIMIT 3",
+    "SELECT id, map(g, v) AS m FROM r WHERE g IS NOT NULL",
+    "SELECT g, collect_list(map(k, v)) AS ms FROM r WHERE k IS NOT NULL GROUP BY g",
+    "SELECT id, map('v', v) AS m FROM r ORDER BY id, k, g, v, day LIMIT 3",
+    "SELECT id, NULL AS nothing FROM r",
 )
 """Views that are recomputed."""
 

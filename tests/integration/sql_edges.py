@@ -289,13 +289,30 @@ AGGREGATES = {
         "SELECT g, bool_and(b) AS every, bool_or(b) AS any FROM sales GROUP BY g",
         ever(lambda bag: any(row[1] is False and row[2] for row in bag)),
     ),
-    "max_by": Case(
+    "stddev_var_corr": Case(  # of one value, of none, and of values that are all the same
+        "SELECT g, round(stddev(k), 6) AS s, round(var_pop(k), 6) AS p, round(corr(k, v), 6) AS c,"
+        " round(skewness(k), 6) AS w FROM sales GROUP BY g",
+        empties_and_returns(0, "b"),
+    ),
+    "median_percentile_mode": Case(  # the mode of values that are there as often is the least
+        "SELECT g, median(v) AS m, percentile(k, 0.25) AS p, mode() WITHIN GROUP (ORDER BY k) AS o,"
+        " percentile_cont(0.5) WITHIN GROUP (ORDER BY k DESC) AS c FROM sales GROUP BY g",
+        some_null(1),
+    ),
+    "approx_percentile": Case(
+        "SELECT g, approx_percentile(k, array(0.1, 0.9)) AS p FROM sales GROUP BY g", some_null(1)
+    ),
+    "first_and_last_by_order": Case(
         "SELECT g, max_by(id, struct(v, id)) AS first, min_by(id, struct(v, id)) AS last"
         " FROM sales GROUP BY g",
         empties_and_returns(0, "b"),
     ),
     "collect_set": Case(
         "SELECT g, array_sort(collect_set(k)) AS ks FROM sales GROUP BY g", changes
+    ),
+    "collect_list": Case(  # duplicates stay, nulls do not come in
+        "SELECT g, sort_array(collect_list(k)) AS ks FROM sales GROUP BY g",
+        lambda steps: (None, ()) in steps[4] and any((2, 2) in column(b, 1) for b in steps),
     ),
     "listagg": Case(
         "SELECT g, listagg(id, ',') WITHIN GROUP (ORDER BY id) AS ids FROM sales GROUP BY g",

@@ -174,7 +174,8 @@ def test_a_self_join_keeps_its_occurrences_apart() -> None:
     [("outer", Technique.CHANGE_TABLE, None), ("semi", Technique.DELTA, None),
      ("nested", Technique.CHANGE_TABLE, None), ("max", Technique.CHANGE_TABLE, None),
      ("distinct", Technique.GROUP_RECOMPUTE, None), ("double", Technique.CHANGE_TABLE, None),
-     ("limit", Technique.FULL, "NO_RULE_LIMIT")],
+     ("limit", Technique.GROUP_RECOMPUTE, None), ("offset", Technique.DELTA, None),
+     ("window", Technique.DELTA, None), ("map", Technique.FULL, "LIMIT_ORDER_OPEN")],
 )  # fmt: skip
 def test_the_technique_follows_from_the_operators(
     kind: str, technique: Technique, code: str | None
@@ -190,11 +191,17 @@ def test_the_technique_follows_from_the_operators(
         "double": AggregateCall("sum", (Column(x),), "double"),
     }.get(kind, AggregateCall("count", (), "bigint"))
     grouped = Aggregate(left, (a,), (AggregateOutput(new.attribute("f", "bigint"), call),))
+    order = total_order((), left.attributes)
+    ranked = WindowCall("rank", (Column(a),), "bigint", Frame(True, None, 0))
+    unordered = Scan("m", (new.attribute("m", "map<bigint,bigint>"),))
     views = {
         "outer": OuterJoin(left, right, on, True, False),
         "semi": Semijoin(left, right, on),
         "nested": Join(grouped, right, on),
-        "limit": Limit(left, 3),
+        "limit": Limit(left, 3, 0, order),
+        "offset": Limit(left, None, 3, order),
+        "window": Window(left, (WindowOutput(new.attribute("n", "bigint"), ranked),), (), order),
+        "map": Limit(unordered, 3, 0, total_order((), unordered.attributes)),
     }
     kept = strategy("v", views.get(kind, grouped))
     assert kept.technique is technique

@@ -240,6 +240,41 @@ class Builder:
         shown = Output(self.new.attribute("marked", "bigint"), number)
         return Project(marked, (*(keep(a) for a in left.attributes), shown))
 
+    def null_aware_antijoin(self, depth: int) -> Relation:
+        """NOT IN: a row goes if it equals a row of the right side, or if one of both is null."""
+        left, right = self.relation(depth - 1), self.relation(depth - 1)
+        found = equal(
+            Column(self.dice.choice(left.attributes)), Column(self.dice.choice(right.attributes))
+        )
+        unknown = Call("is null", (found,), "boolean")
+        return Semijoin(left, right, Call("or", (found, unknown), "boolean"), True)
+
+    def scalar_subquery(self, depth: int) -> Relation:
+        """One row of aggregates over all rows, beside each row of the left side or compared with it."""
+        left, right = self.relation(depth - 1), self.relation(depth - 1)
+        value = Aggregate(right, (), (self.whole_call(right.attributes, 0),))
+        joined = Join(left, value)
+        if self.dice.random() < 0.5:
+            return joined
+        sides = (Column(self.dice.choice(left.attributes)), Column(value.attributes[0]))
+        return Select(joined, Call(self.dice.choice(["<", "=", ">="]), sides, "boolean"))
+
+    def correlated_subquery(self, depth: int) -> Relation:
+        """Aggregates of the rows that match a row, where a count of none is 0."""
+        left, right = self.relation(depth - 1), self.relation(depth - 1)
+        group = self.dice.choice(right.attributes)
+        value = Aggregate(right, (group,), (self.whole_call(right.attributes, 0),))
+        joined = OuterJoin(
+            left,
+            value,
+            equal(Column(self.dice.choice(left.attributes)), Column(group)),
+            True,
+            False,
+        )
+        shown = coalesce(Column(value.attributes[-1]), integer(0))
+        made = Output(self.new.attribute("q", "bigint"), shown)
+        return Project(joined, (*(keep(a) for a in left.attributes), made))
+
     def distinct(self, depth: int) -> Relation:
         child = self.relation(depth - 1)
         width = self.dice.randint(1, min(3, len(child.attributes)))
@@ -349,6 +384,7 @@ class Builder:
         others = [
             self.outer_join, self.semijoin, self.mark_join, self.intersection, self.difference,
             self.distinct, self.grouped, self.window, self.expand, self.generate, self.limit,
+            self.null_aware_antijoin, self.scalar_subquery, self.correlated_subquery,
         ]  # fmt: skip
         return self.dice.choice([*linear, *others] if self.everything else linear)(depth)
 

@@ -93,7 +93,7 @@ class Changing:
         free = [name for name in self.schema.names if name not in self.key]
         changed = dict(row)
         for name in dice.sample(free, min(len(free), dice.randint(1, 3))):
-            changed[name] = None if dice.random() < 0.05 else dice.choice(self.rows)[name]
+            changed[name] = None if dice.random() < 0.05 else dice.choice(self.rows or [row])[name]
         return changed
 
     def _new(self, like: Row, dice: random.Random) -> Row:

@@ -15,12 +15,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from freshview.runtime.report import FULL
 from freshview.runtime.session import spark_session
 from tests.interpreted import INTERPRETED
-from tests.tpc.database import QUERY_COUNTS, SCALE_FACTOR, Database, database
-from tests.tpc.kept import Keeping, Kept, Query, queries
-from tests.tpc.relaxed import RELAXED
+from tests.tpc.database import DOUBLES, QUERY_COUNTS, SCALE_FACTOR, database
+from tests.tpc.kept import Keeping, Kept, failures, published_and_loosened, queries
 
 TITLES = {
     "tpch": "TPC-H",
@@ -40,16 +38,6 @@ than before.
 PAGE = Path(__file__).parents[2] / "docs" / "coverage.md"
 
 
-def chosen(database: Database, numbers: Iterable[int]) -> list[Query]:
-    """The queries as published, and those that select nothing here loosened as well."""
-    wanted = []
-    for number in numbers:
-        wanted.append((number, False))
-        if (database.family, number) in RELAXED:
-            wanted.append((number, True))
-    return queries(database, wanted)
-
-
 def cover(
     kind: str, numbers: Iterable[int], spark: SparkSession, options: argparse.Namespace
 ) -> list[Kept]:
@@ -57,29 +45,19 @@ def cover(
     with tempfile.TemporaryDirectory(prefix="freshview-coverage-") as scratch:
         started = time.monotonic()
         opened = database(kind, spark, Path(tempfile.mkdtemp(dir=scratch)))
-        wanted = chosen(opened, numbers)
+        wanted = queries(opened, published_and_loosened(opened.family, numbers))
         keeping = Keeping(opened, wanted, Path(scratch) / "warehouse", spark, options.seed)
         progress(kind, f"{len(wanted)} views made", started)
         for number in range(1, options.batches + 1):
             keeping.step(number)
             wrong = sum(bool(kept.differences) for kept in keeping.kept.values())
             progress(kind, f"batch {number}, {wrong} views wrong so far", started)
+        keeping.explain()
     return list(keeping.kept.values())
 
 
 def progress(kind: str, what: str, started: float) -> None:
     print(f"{time.monotonic() - started:6.0f} s  {TITLES[kind]}: {what}", flush=True)
-
-
-def failures(kept: Kept) -> list[str]:
-    """What is wrong with a view: a difference, a recompute, or no batch that it noticed."""
-    found = list(kept.differences)
-    if FULL in kept.modes:
-        found.append("recomputed in full")
-    empty = (kept.query.kind.removesuffix("_doubles"), kept.query.number) in RELAXED
-    if not kept.effects and (kept.query.loosened or not empty):
-        found.append("no batch changed it")
-    return found
 
 
 def page(results: dict[str, list[Kept]], options: argparse.Namespace) -> str:
@@ -116,7 +94,7 @@ def _summary(results: dict[str, list[Kept]]) -> list[str]:
         right = {k.query.number for k in all_kept} - {
             k.query.number for k in all_kept if failures(k)
         }
-        total = QUERY_COUNTS[kind.removesuffix("_doubles")]
+        total = QUERY_COUNTS[kind.removesuffix(DOUBLES)]
         wrong = sum(bool(failures(kept)) for kept in all_kept)
         lines.append(f"| {TITLES[kind]} | {len(right)} of {total} | {len(all_kept)} | {wrong} |")
     return lines
@@ -162,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     results = {}
     for kind in options.kind:
-        every = range(1, QUERY_COUNTS[kind.removesuffix("_doubles")] + 1)
+        every = range(1, QUERY_COUNTS[kind.removesuffix(DOUBLES)] + 1)
         results[kind] = cover(kind, options.queries or every, spark, options)
     text = page(results, options)
     if options.queries is None and options.kind == list(TITLES):

@@ -21,10 +21,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from freshview.errors import FreshviewError
 from freshview.runtime.named_tables import session_with
+from freshview.runtime.report import FULL
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from tests.tpc.changes import Batches
-from tests.tpc.database import SETTINGS, Database
+from tests.tpc.database import DOUBLES, SETTINGS, Database
 from tests.tpc.exact import exactly, register_exact
+from tests.tpc.relaxed import RELAXED
 
 Row = tuple[object, ...]
 Bag = Counter[Row]
@@ -69,6 +71,28 @@ class Kept:
     spark_error: float = 0.0
     """The same of Spark's evaluation of the text."""
     has_doubles: bool = False
+
+
+def published_and_loosened(family: str, numbers: Iterable[int]) -> list[tuple[int, bool]]:
+    """Queries as published, and those that select nothing from a tiny database loosened as well."""
+    return [
+        (number, loosened)
+        for number in numbers
+        for loosened in (False, True)
+        if not loosened or (family, number) in RELAXED
+    ]
+
+
+def failures(kept: Kept) -> list[str]:
+    """What is wrong with a view: a difference, a recompute, or no batch that it noticed."""
+    found = list(kept.differences)
+    if FULL in kept.modes:
+        found.append("recomputed in full")
+    family = kept.query.kind.removesuffix(DOUBLES)
+    selects_nothing = (family, kept.query.number) in RELAXED and not kept.query.loosened
+    if not kept.effects and not selects_nothing:
+        found.append("no batch changed it")
+    return found
 
 
 def queries(database: Database, numbers: Iterable[tuple[int, bool]]) -> list[Query]:
@@ -125,6 +149,16 @@ class Keeping:
             for view in self.warehouse.refresh().views:
                 self.kept[view.view].modes.append(view.mode)
         self.compare(f"batch {number}")
+
+    def explain(self) -> None:
+        """Note each view whose EXPLAIN speaks of a full recompute without a reason and a rewrite."""
+        for name, kept in self.kept.items():
+            explanation = self.warehouse.explain(name)
+            said = (explanation.technique, *explanation.stages)
+            is_full = any("full recompute" in line or "in full" in line for line in said)
+            is_explained = explanation.reason is not None and explanation.suggestion is not None
+            if is_full and not is_explained:
+                kept.differences.append(f"explain says full, and not why: {explanation}")
 
     def compare(self, when: str) -> None:
         session = recomputing(self.spark, self.warehouse, self._read())

@@ -31,6 +31,9 @@ Sums and averages are among them because they are computed without rounding (``e
 function is taken for one of the sequence of rows, and gets them in one order.
 """
 
+PYTHONS = "pythonudaf"
+"""What Spark calls each aggregate function that is written in Python."""
+
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from freshview.algebra.aggregates import DOUBLES
+from freshview.algebra.aggregates import DOUBLES, PYTHONS
 from freshview.algebra.relations import Aggregate
 from freshview.algebra.schema import Attribute
 from freshview.delta.exactness import is_orderable, order_of
@@ -27,11 +27,15 @@ def needs_order(aggregate: Aggregate) -> bool:
 def apart(aggregate: Aggregate) -> list[Aggregate]:
     """Aggregates of the same groups that together have its calls: one, if no order is at stake.
 
-    For DISTINCT Spark adds all functions up per group and distinct value first, and then these partial
+    Spark takes Python's functions in an aggregate of their own only. For DISTINCT Spark adds all functions up per group and distinct value first, and then these partial
     results in no order. So where functions of the sequence are among the calls, DISTINCT calls are
     computed by themselves; and those of them that are such functions over rows that are there once.
     """
-    calls = aggregate.aggregates
+    calls = tuple(o for o in aggregate.aggregates if o.call.function != PYTHONS)
+    pythons = tuple(o for o in aggregate.aggregates if o.call.function == PYTHONS)
+    if pythons and calls:
+        others = apart(replace(aggregate, aggregates=calls))
+        return [*others, replace(aggregate, aggregates=pythons)]
     if not needs_order(aggregate) or not any(o.call.distinct for o in calls):
         return [aggregate]
     plain = tuple(o for o in calls if not o.call.distinct)

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 
 from freshview.errors import FreshviewError, OutOfMemory, SparkFailed, SparkGone, TableExists
 from freshview.planner.cost import LastRecompute
-from freshview.runtime.report import FULL, ViewReport
+from freshview.runtime.report import FAILED, FULL, ViewReport
 from freshview.storage.native import NativeStorage
 
 SCHEMA = pa.schema(
@@ -108,9 +108,7 @@ class RefreshLog:
 
 def failure(view: str, technique: str, error: Exception) -> ViewReport:
     """The row of a view that could not be refreshed."""
-    return ViewReport(
-        view, "failed", technique, -1, reason=_code(error), why=_without_values(error)
-    )
+    return ViewReport(view, FAILED, technique, -1, reason=_code(error), why=_without_values(error))
 
 
 def _without_values(error: Exception) -> str:

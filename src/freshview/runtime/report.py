@@ -13,6 +13,7 @@ UNCHANGED = "unchanged"
 INCREMENTAL = "incremental"
 ADVANCED = "no effect"
 FULL = "full"
+FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
