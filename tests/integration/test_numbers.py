@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import freshview as fv
 from freshview.algebra.exact_sums import exact_sum
-from freshview.errors import StrictImpossible
+from freshview.errors import NotIncremental, StrictImpossible
 from freshview.runtime.report import FULL, INCREMENTAL
 
 pytestmark = pytest.mark.spark
@@ -238,8 +238,12 @@ def test_an_overflow_on_the_way_is_none(spark: SparkSession, tmp_path: Path) -> 
     assert shown(warehouse, "v") == {repr((MOST, Decimal(MOST)))}
     assert shown(warehouse, "g") == {repr((0, MOST))}
     warehouse.apply({"t": fv.TableChanges(insert=rows((6, 1)))})
-    with pytest.raises(ArithmeticException):
+    with pytest.raises(NotIncremental) as refused:
         warehouse.refresh()
+    assert refused.value.parameters["reason"] == "EVALUATION_FAILED"
+    with pytest.raises(ArithmeticException):
+        warehouse.refresh(policy="INCREMENTAL")  # which may recompute, and that overflows too
+    assert shown(warehouse, "g") == {repr((0, MOST))}
     assert shown(warehouse, "v") == {repr((MOST, Decimal(MOST)))}
     warehouse.apply({"t": fv.TableChanges(delete=[{"k": 6}], key=["k"])})
     warehouse.refresh()

@@ -25,7 +25,7 @@ VIEWS = {
     "outer": "SELECT l.`t``ick`, r.`näme` AS `r.n` FROM t l LEFT JOIN t r ON l.`a.b` = r.`näme`",
     "inner": "SELECT `c.d`, `n.n` FROM counted JOIN (SELECT `a.b` AS `x.y`, count(*) AS `n.n`"
     " FROM t GROUP BY `a.b`) ON `c.d` = `x.y`",
-    "full": "SELECT sum(CAST(`a.b` AS DOUBLE)) AS `m.m` FROM t",
+    "full": "SELECT map('k', `a.b`) AS `m.m` FROM t",
 }
 
 

@@ -18,8 +18,10 @@ from freshview.algebra.relations import (
     Relation,
     Scan,
     Semijoin,
+    Window,
 )
 from freshview.algebra.schema import Numbering
+from freshview.algebra.windows import Frame, WindowCall, WindowOutput, total_order
 from freshview.delta.derivation import Kind
 from freshview.planner.cost import Costs, LastRecompute, full_ms, incremental_ms
 from freshview.planner.lookups import LookUp

@@ -78,7 +78,7 @@ class Clockwork(Builder):
         operation = self.dice.choice(["=", "<=>", "<", "<=", ">", ">="])
         return Call(operation, tuple(sides), "boolean")
 
-    def window(self, attributes: tuple[Attribute, ...]) -> Expression:
+    def moving(self, attributes: tuple[Attribute, ...]) -> Expression:
         """One or two comparisons of one column, of several, in an OR, or the clock anywhere."""
         kind = self.dice.randrange(6)
         if kind == 0:
@@ -99,7 +99,7 @@ class Clockwork(Builder):
 
     def windowed(self, depth: int) -> Relation:
         child = self.relation(depth)
-        parts = (self.window(child.attributes), self.predicate(child.attributes))
+        parts = (self.moving(child.attributes), self.predicate(child.attributes))
         return Select(child, _and(*parts) if self.dice.random() < 0.5 else parts[0])
 
 
@@ -119,7 +119,7 @@ def _conditional(b: Clockwork, kind: str) -> Relation:
     left, right = b.relation(1), b.relation(1)
     both = left.attributes + right.attributes
     sides = b.dice.choice([left.attributes, right.attributes, both])
-    parts = [b.window(sides)]
+    parts = [b.moving(sides)]
     equal = b.condition(left, right)
     if equal is not None:
         parts.append(equal)
@@ -145,8 +145,8 @@ SHAPES: dict[str, Callable[[Clockwork], Relation]] = {
     "above anything": lambda b: b.windowed(2),
     "below a join": lambda b: Join(b.windowed(0), b.windowed(1), None),
     "below an aggregate": lambda b: b.aggregate(b.windowed(1)),
-    "having": lambda b: Select(made := b.grouped(2), b.window(made.attributes)),
-    "below another window": lambda b: Select(made := b.windowed(1), b.window(made.attributes)),
+    "having": lambda b: Select(made := b.grouped(2), b.moving(made.attributes)),
+    "below another window": lambda b: Select(made := b.windowed(1), b.moving(made.attributes)),
     "negated": lambda b: _without(b, b.scan(), b.windowed(0)),
     **{
         f"in the condition: {kind}": lambda b, kind=kind: _conditional(b, kind)
