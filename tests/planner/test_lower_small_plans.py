@@ -20,9 +20,11 @@ from freshview.algebra.relations import (
     Project,
     Relation,
     Scan,
+    Window,
     keep,
 )
 from freshview.algebra.schema import Attribute
+from freshview.algebra.windows import Frame, Ordering, WindowCall, WindowOutput
 from freshview.planner import small_plans
 from freshview.planner.small_plans import SmallPlans
 
@@ -167,6 +169,16 @@ def test_settings_that_decide_meaning_are_the_session_s(spark: SparkSession) -> 
     assert SmallPlans(lenient).run(relation, {T: table((1, "no"))}).to_pylist() == [
         {"k": 1, "x": None}
     ]
+
+
+def test_a_sort_lets_go_of_its_memory(plans: SmallPlans) -> None:
+    """A page of memory is up to 64 MB, and plans are kept by the hundred."""
+    order = (Ordering(Column(K)),)
+    numbered = WindowOutput(N, WindowCall("count", (), "bigint", Frame(True, None, 0)))
+    plan = plans.prepare(Window(T, (numbered,), (Column(V),), order))
+    assert plan.runs_in_driver
+    assert plan.run({T: table((2, "a"), (1, "a"))})["n"].to_pylist() == [1, 2]
+    assert [sort.rowSorter() for sort in plan._sorts] == [None]
 
 
 def test_constants_and_leaves_together(plans: SmallPlans) -> None:

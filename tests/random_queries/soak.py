@@ -67,12 +67,23 @@ def run_spark(first: int, seeds: Sequence[int]) -> list[Kept]:
     for begin, some in groupby(seeds, lambda seed: seed - (seed - first) % TOGETHER):
         with tempfile.TemporaryDirectory(prefix="freshview-random-") as folder:
             keeping = Keeping(begin, list(some), Path(folder), spark)
-            done += keeping.run()
+            kept = keeping.run()
             keeping.log()
+        done += kept
+        for one in kept:
+            tell_wrong(one)
         wrong = sum(bool(kept.wrong) for kept in done)
         passed = time.monotonic() - started
         print(f"{passed:6.0f} s  {len(done)} queries on Spark, {wrong} wrong", flush=True)
     return done
+
+
+def tell_wrong(kept: Kept) -> None:
+    if kept.wrong:
+        print(f"  seed {kept.seed}, {kept.technique}: {kept.query.text}")
+        for what in kept.wrong[:3]:
+            print(f"    {what}")
+        print(f"    again: python -m tests.random_queries.soak --spark-seed {kept.seed}")
 
 
 def tell_pure(outcome: pure.Outcome) -> bool:
@@ -98,11 +109,6 @@ def tell_spark(done: Sequence[Kept], *, complete: bool) -> bool:
     print(f"  refreshes {dict(sum((kept.modes for kept in done), Counter[str]()))}")
     print(f"  views that changed: {sum(kept.effects > 0 for kept in done)}")
     print(f"  operators {dict(operators)}")
-    for kept in wrong[:20]:
-        print(f"  seed {kept.seed}: {kept.query.text}")
-        for what in kept.wrong[:3]:
-            print(f"    {what}")
-        print(f"    again: python -m tests.random_queries.soak --spark-seed {kept.seed}")
     if complete and len(operators) < OPERATORS_OF_SQL:
         print(f"  only {len(operators)} of {OPERATORS_OF_SQL} operators occurred")
         return False

@@ -290,6 +290,7 @@ class SmallPlan:
             plan, scans = _with_local_scans(driver.scala, planned, lowering.occurrences)
             self._rdd = _one_partition(driver.scala, plan) if self.runs_in_driver else None
             self._partition = None if self._rdd is None else self._rdd.partitions()[0]
+            self._sorts = [node for node in _nodes(plan) if node.nodeName() == "Sort"]
             self._leaves = [
                 _Leaf(driver, o.leaf, scans[o.rows.id()], expressions) for o in lowering.occurrences
             ]
@@ -346,6 +347,8 @@ class SmallPlan:
                 found = self._rdd.iterator(self._partition, task)
                 result = self._driver.table(found, self._types, bound)
         finally:
+            for sort in self._sorts:  # else each holds on to a page of memory, tens of megabytes
+                getattr(sort, "rowSorter_$eq")(None)
             if rows > ROWS_LEFT_MAX:
                 for leaf in self._leaves:
                     leaf.clear()
