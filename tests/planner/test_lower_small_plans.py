@@ -25,6 +25,7 @@ from freshview.algebra.relations import (
 )
 from freshview.algebra.schema import Attribute
 from freshview.algebra.windows import Frame, Ordering, WindowCall, WindowOutput
+from freshview.frontend.scala import items
 from freshview.planner import small_plans
 from freshview.planner.small_plans import SmallPlans
 
@@ -179,6 +180,20 @@ def test_a_sort_lets_go_of_its_memory(plans: SmallPlans) -> None:
     assert plan.runs_in_driver
     assert plan.run({T: table((2, "a"), (1, "a"))})["n"].to_pylist() == [1, 2]
     assert [sort.rowSorter() for sort in plan._sorts] == [None]
+
+
+def test_a_task_may_push_stored_blocks_out(spark: SparkSession, plans: SmallPlans) -> None:
+    """Spark locks a block by the number of the task that needs its memory, and forgets no lock."""
+    stored = spark.range(5).persist()
+    stored.count()
+    blocks = plans._driver._blocks
+    entries = items(blocks.blockInfoManager().entries().toSeq())
+    block = next(entry._1() for entry in entries if entry._1().isRDD())
+    with plans._driver.task(compiled=False):
+        assert blocks.blockInfoManager().lockForWriting(block, False).isDefined()
+    assert blocks.blockInfoManager().lockForWriting(block, False).isDefined()  # it was given back
+    blocks.blockInfoManager().unlock(block, plans._driver.scala.none)
+    stored.unpersist(blocking=True)
 
 
 def test_constants_and_leaves_together(plans: SmallPlans) -> None:

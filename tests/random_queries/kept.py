@@ -21,6 +21,7 @@ from freshview.runtime.warehouse import Warehouse, open_warehouse
 from tests.integration.test_random_views import NOTHING_LOCAL, NOTHING_NATIVE
 from tests.random_queries.data import ROWS, SCHEMAS, batch, rows
 from tests.random_queries.generator import Relation, drawn
+from tests.tpc.kept import types
 
 DEPTH = 4
 BATCHES = 3
@@ -126,8 +127,10 @@ class Keeping:
     def _compare(
         self, kept: Kept, session: SparkSession, tables: dict[str, pa.Table], when: str
     ) -> None:
-        found = bag(self.warehouse.read(kept.name).toArrow())
-        expected = bag(session.sql(kept.query.text).toArrow())
+        view, plain = self.warehouse.read(kept.name), session.sql(kept.query.text)
+        found, expected = bag(view.toArrow()), bag(plain.toArrow())
+        if types(view) != types(plain):
+            kept.wrong.append(f"{when}: types {types(view)} for {types(plain)}")
         kept.compared += 1
         if found != expected:
             kept.wrong.append(f"{when}: {told(found, expected)}")

@@ -53,6 +53,7 @@ def cover(
             wrong = sum(bool(kept.differences) for kept in keeping.kept.values())
             progress(kind, f"batch {number}, {wrong} views wrong so far", started)
         keeping.explain()
+        keeping.read_log()
     return list(keeping.kept.values())
 
 

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from freshview.errors import FreshviewError
 from freshview.runtime.named_tables import session_with
-from freshview.runtime.report import FULL
+from freshview.runtime.report import FAILED, FULL
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from tests.tpc.changes import Batches
 from tests.tpc.database import DOUBLES, SETTINGS, Database
@@ -62,6 +62,7 @@ class Kept:
     query: Query
     technique: str
     rows: list[int] = field(default_factory=list)
+    batches: int = 0
     modes: list[str] = field(default_factory=list)
     effects: int = 0
     """After how many batches the view was another one than before."""
@@ -88,6 +89,8 @@ def failures(kept: Kept) -> list[str]:
     found = list(kept.differences)
     if FULL in kept.modes:
         found.append("recomputed in full")
+    if len(kept.modes) != kept.batches:
+        found.append(f"refreshed {len(kept.modes)} times in {kept.batches} batches")
     family = kept.query.kind.removesuffix(DOUBLES)
     selects_nothing = (family, kept.query.number) in RELAXED and not kept.query.loosened
     if not kept.effects and not selects_nothing:
@@ -144,11 +147,21 @@ class Keeping:
     def step(self, number: int) -> None:
         """One batch over all tables, one refresh of all views, and every view compared."""
         self.warehouse.apply(self.batches.next())
-        # A view that fails has its error in the log and in its difference; the others go on.
+        # A view that fails has its error in the log; the others go on.
         with suppress(FreshviewError):
-            for view in self.warehouse.refresh().views:
-                self.kept[view.view].modes.append(view.mode)
+            self.warehouse.refresh()
+        for kept in self.kept.values():
+            kept.batches += 1
         self.compare(f"batch {number}")
+
+    def read_log(self) -> None:
+        """Note how each view was refreshed after its creation, and what failed."""
+        for entry in self.warehouse.parts.log.read().sort_by("time").to_pylist():
+            kept = self.kept[entry["view"]]
+            if entry["mode"] == FAILED:
+                kept.differences.append(f"failed: {entry['reason']}: {entry['why']}")
+            elif entry["reason"] != "CREATED":
+                kept.modes.append(entry["mode"])
 
     def explain(self) -> None:
         """Note each view whose EXPLAIN speaks of a full recompute without a reason and a rewrite."""
@@ -233,9 +246,11 @@ def distance(found: Bag, expected: Bag) -> float:
 def _apart(a: object, b: object) -> float:
     if a == b:
         return 0.0
-    if isinstance(a, float) and isinstance(b, float) and b:
-        return abs(a - b) / abs(b)
-    return math.inf
+    if not (isinstance(a, float) and isinstance(b, float)):
+        return math.inf
+    if math.isnan(a) or math.isnan(b):
+        return 0.0 if math.isnan(a) and math.isnan(b) else math.inf
+    return abs(a - b) / abs(b) if b and math.isfinite(a) and math.isfinite(b) else math.inf
 
 
 def _sorted(rows: Bag) -> list[Row]:

@@ -21,3 +21,22 @@ def test_an_order_inside_a_subquery_is_not_the_query_s() -> None:
 
 def test_a_query_without_limit_stays() -> None:
     assert with_total_order("SELECT a FROM t", 1) == "SELECT a FROM t"
+
+
+def test_distances_of_doubles() -> None:
+    """NaN is itself and nothing else; so are the infinities."""
+    from collections import Counter
+
+    from tests.tpc.kept import equal
+
+    def are(one: float, other: float) -> bool:
+        return equal(Counter([("a", one)]), Counter([("a", other)]))
+
+    assert are(1.0, 1.0 + 1e-14)
+    assert not are(1.0, 1.0 + 1e-9)
+    assert are(float("nan"), float("nan"))
+    assert not are(float("nan"), 5.0)
+    assert not are(5.0, float("nan"))
+    assert are(float("inf"), float("inf"))
+    assert not are(float("inf"), float("-inf"))
+    assert not are(0.0, 1e-300)

@@ -46,6 +46,7 @@ def kept(
             for batch in range(1, BATCHES + 1):
                 keeping.step(batch)
             keeping.explain()
+            keeping.read_log()
             done[kind] = {(k.query.number, k.query.loosened): k for k in keeping.kept.values()}
         return done[kind]
 

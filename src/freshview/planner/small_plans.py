@@ -170,6 +170,7 @@ class _Driver:
         self._contexts = self.scala.singleton("org.apache.spark.TaskContext")
         environment = self.scala.type("org.apache.spark.SparkEnv").get()
         self._memory = environment.memoryManager()
+        self._blocks = environment.blockManager()
         self._metrics = environment.metricsSystem()
         self._streams = self.scala.type("java.nio.channels.Channels")
         self._python = self.scala.singleton("org.apache.spark.api.python.PythonRDD")
@@ -208,6 +209,8 @@ class _Driver:
             *(0, 0, 0, number, 0, 1, memory, self._modes[compiled][1]),
             *(self._metrics, metrics, 1, self._no_resources),
         )
+        # What a task needs memory for may push stored blocks out, which asks for the task by its number.
+        self._blocks.registerTask(number)
         self._contexts.setTaskContext(context)
         _running[number] = context
         try:
@@ -217,6 +220,7 @@ class _Driver:
             context.markTaskCompleted(self.scala.none)
             memory.cleanUpAllAllocatedMemory()
             self._memory.releaseAllExecutionMemoryForTask(number)
+            self._blocks.releaseAllLocksForTask(number)
             self._contexts.unset()
 
     def empty(self, types: JavaObject) -> pa.Table:
