@@ -21,7 +21,7 @@ from freshview.errors import (
 from freshview.frontend.catalyst import definition_session, import_dataframe, import_sql, stand_in
 from freshview.frontend.leaves import CONSTANT_ROWS_MAX
 from freshview.frontend.reasons import clock_refusals, refusals
-from freshview.frontend.rules import DECORRELATING, FINISHING
+from freshview.frontend.rules import FINISHING, JOINING, PULLING
 from freshview.frontend.scala import CATALYST, scala_of
 from tests.frontend.samples import QUERIES, schemas
 from tests.goldens import check_golden
@@ -242,6 +242,6 @@ def test_python_functions_say_whether_they_are_deterministic(definitions: SparkS
 
 
 def test_every_rule_exists_in_this_spark(spark: SparkSession) -> None:
-    for rule in (*FINISHING, *DECORRELATING):
+    for rule in (*FINISHING, *PULLING, *JOINING):
         assert scala_of(spark).singleton(CATALYST + rule.name) is not None
         assert rule.reason

@@ -229,6 +229,26 @@ SUBQUERIES = {
     "scalar_subquery_in_where": Case(
         "SELECT id FROM sales WHERE v > (SELECT avg(v) FROM sales) OR v IS NULL", changes
     ),
+    "nested_exists": Case(
+        "SELECT id FROM sales s WHERE EXISTS (SELECT 1 FROM other o WHERE o.k = s.k AND NOT EXISTS"
+        " (SELECT 1 FROM sales t WHERE t.k = o.w))",
+        turns_empty,
+    ),
+    "nested_not_in": Case(
+        "SELECT id FROM sales s WHERE k IN (SELECT o.k FROM other o WHERE o.w NOT IN"
+        " (SELECT t.k FROM sales t WHERE t.k = o.k))",
+        turns_empty,
+    ),
+    "first_of_a_correlated_order": Case(
+        "SELECT id, (SELECT w FROM other o WHERE o.k = s.k ORDER BY w DESC NULLS LAST, o LIMIT 1) AS m"
+        " FROM sales s",
+        padded_and_matched(1),
+    ),
+    "lateral_window": Case(
+        "SELECT s.id, l.r FROM sales s,"
+        " LATERAL (SELECT o, rank() OVER (ORDER BY w) AS r FROM other o WHERE o.k = s.k) l",
+        turns_empty,
+    ),
     "lateral": Case(
         "SELECT s.id, t.w FROM sales s LEFT JOIN LATERAL"
         " (SELECT w FROM other o WHERE o.k = s.k ORDER BY w DESC NULLS LAST LIMIT 1) t",

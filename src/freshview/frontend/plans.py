@@ -45,7 +45,7 @@ from freshview.frontend.leaves import local_rows, range_rows, refused, stand_in_
 from freshview.frontend.rules import desugared
 from freshview.frontend.scala import JavaObject, Scala, items
 from freshview.frontend.single_join import single_join
-from freshview.frontend.windows import limited, orderings, window_call
+from freshview.frontend.windows import limited, order_below, orderings, window_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,16 +242,25 @@ class PlanImport:
         order = orderings(self._expressions, plan.orderSpec(), scope)
         outputs, columns = [], []
         for source in items(plan.windowExpressions()):
+            if source.nodeName() == "AttributeReference":
+                continue  # carried along from the child by Spark's rules for LATERAL
             call = window_call(self._expressions, source.child(), scope)
             made = self._numbering.attribute(str(source.name()), call.type)
             outputs.append(WindowOutput(made, call))
             columns.append((source.exprId().id(), made))
+        below, shown = scope.over(child.relation), tuple(a for _, a in child.output)
+        numbers_rows = all(output.call.function == "row_number" for output in outputs)
+        kept = order_below(below) if numbers_rows and not order else None
+        if kept is not None:
+            below, order, shown = kept.child, kept.order, kept.child.attributes
         ties: tuple[Ordering, ...] = ()
         if any(output.call.needs_total_order for output in outputs):
             by = tuple(map(Ordering, partition))
-            whole = total_order((*by, *order), (attribute for _, attribute in child.output))
-            ties = whole[len(by) + len(order) :]
-        relation = Window(scope.over(child.relation), tuple(outputs), partition, order, ties)
+            ties = total_order((*by, *order), shown)[len(by) + len(order) :]
+        relation: Relation = Window(below, tuple(outputs), partition, order, ties)
+        if kept is not None:
+            made_here = tuple(attribute for _, attribute in (*child.output, *columns))
+            relation = Project(relation, tuple(map(keep, made_here)))
         return Imported(relation, (*child.output, *columns))
 
     def _expand(self, plan: JavaObject) -> Imported:

@@ -37,7 +37,7 @@ FINISHING: tuple[CatalystRule, ...] = (
 )
 """Applied once, to the query and to every query inside its expressions."""
 
-DECORRELATING: tuple[CatalystRule, ...] = (
+PULLING: tuple[CatalystRule, ...] = (
     CatalystRule(
         "optimizer.OptimizeOneRowRelationSubquery", "(SELECT a + 1) without FROM is a + 1"
     ),
@@ -45,6 +45,10 @@ DECORRELATING: tuple[CatalystRule, ...] = (
         "optimizer.PullOutNestedDataOuterRefExpressions", "outer(s).f is pulled out as a column"
     ),
     CatalystRule("optimizer.PullupCorrelatedPredicates", "correlation becomes a join condition"),
+)
+"""Applied in rounds until nothing changes: each round exposes the subqueries one level deeper."""
+
+JOINING: tuple[CatalystRule, ...] = (
     CatalystRule("optimizer.ReplaceDeduplicateWithAggregate", "dropDuplicates() is a grouping"),
     CatalystRule("optimizer.ReplaceDistinctWithAggregate", "DISTINCT is a grouping"),
     CatalystRule(
@@ -54,7 +58,7 @@ DECORRELATING: tuple[CatalystRule, ...] = (
     CatalystRule("optimizer.RewritePredicateSubquery", "EXISTS and IN are semi and antijoins"),
     CatalystRule("optimizer.RewriteWithExpression", "shared parts inside former subqueries"),
 )
-"""Applied in rounds until nothing changes: each round exposes the subqueries one level deeper."""
+"""Applied after them in each round, to a query inside of another one before that other one."""
 
 ROUNDS_MAX = 20
 """No query nests subqueries deeper than this; a rule that never settles is stopped."""
@@ -65,11 +69,18 @@ def desugared(scala: Scala, plan: JavaObject) -> JavaObject:
     plan = scala.type(CATALYST + "optimizer.InlineCTE")(True, False).apply(plan)
     plan = with_subqueries(scala, plan, lambda part: _finished(scala, part))
     for _ in range(ROUNDS_MAX):
-        new = _applied(scala, DECORRELATING, plan)
+        new = _decorrelated(scala, plan)
         if new.fastEquals(plan):
             break
         plan = new
     return plan
+
+
+def _decorrelated(scala: Scala, plan: JavaObject) -> JavaObject:
+    """One round: correlation is pulled up from the outside in, and becomes joins from the inside out."""
+    plan = _applied(scala, PULLING, plan)
+    plan = _with_each(scala, plan, lambda inner: _decorrelated(scala, inner))
+    return _applied(scala, JOINING, plan)
 
 
 def _finished(scala: Scala, plan: JavaObject) -> JavaObject:
@@ -87,13 +98,20 @@ def with_subqueries(
     scala: Scala, plan: JavaObject, change: Callable[[JavaObject], JavaObject]
 ) -> JavaObject:
     """The plan changed, and so every query inside its expressions, innermost first."""
+    return change(_with_each(scala, plan, lambda inner: with_subqueries(scala, inner, change)))
+
+
+def _with_each(
+    scala: Scala, plan: JavaObject, change: Callable[[JavaObject], JavaObject]
+) -> JavaObject:
+    """The plan with each query in its expressions changed, but not those inside of these."""
     pattern = scala.singleton(CATALYST + "trees.TreePattern").PLAN_EXPRESSION()
     found: list[JavaObject] = []
     _collect_subqueries(plan, pattern, found)
-    if found:
-        changed = [(s, s.withNewPlan(with_subqueries(scala, s.plan(), change))) for s in found]
-        plan = plan.transformAllExpressions(scala.map(changed))
-    return change(plan)
+    if not found:
+        return plan
+    changed = [(source, source.withNewPlan(change(source.plan()))) for source in found]
+    return plan.transformAllExpressions(scala.map(changed))
 
 
 def _collect_subqueries(node: JavaObject, pattern: JavaObject, found: list[JavaObject]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from freshview.algebra.relations import Limit, Project, Relation, Select, Sort
+from freshview.algebra.relations import Limit, Project, Relation, Select, Sort, keep
 from freshview.algebra.schema import Attribute
 from freshview.algebra.windows import Frame, Ordering, WindowCall, total_order
 from freshview.frontend.expressions import ExpressionImport, Scope, is_steady, type_name
@@ -83,6 +83,18 @@ def limited(
             return Limit(relation, count, offset, order)
         case _:
             return Limit(relation, count, offset, total_order((), columns))
+
+
+def order_below(relation: Relation) -> Sort | None:
+    """The order for row numbers without one: of a sort below, by columns that are not shown.
+
+    Spark's rule for ``(SELECT … ORDER BY … LIMIT n)`` with a correlation leaves it there.
+    """
+    match relation:
+        case Project(Sort() as ordered, outputs) if all(o == keep(o.attribute) for o in outputs):
+            return ordered
+        case _:
+            return None
 
 
 def order_of(relation: Relation) -> tuple[Ordering, ...]:
