@@ -98,7 +98,7 @@ class Expressions:
                 return f"({column} {self.dice.choice('+-')} {other})"
             case Kind.TEXT:
                 return self.dice.choice(
-                    [f"upper({column})", f"concat({column}, 'z')", f"substring({column}, 1, 1)"]
+                    [f"upper({column})", f"({column} || 'z')", f"substring({column}, 1, 1)"]
                 )
             case Kind.MONEY:
                 return f"CAST({column} {self.dice.choice('+-')} {other} AS DECIMAL(18,2))"
