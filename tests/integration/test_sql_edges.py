@@ -21,7 +21,8 @@ from freshview.runtime.named_tables import session_with
 from freshview.runtime.report import ADVANCED, INCREMENTAL
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from freshview.storage.native import NativeStorage
-from tests.integration.sql_edges import BATCHES, CASES, SCHEMAS, START, Bag
+from tests.integration.edge_batches import BATCHES, SCHEMAS, START
+from tests.integration.sql_edges import CASES, Bag
 
 pytestmark = pytest.mark.spark
 
