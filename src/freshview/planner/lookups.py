@@ -14,8 +14,9 @@ value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 
 from freshview.algebra.clock import is_clock
 from freshview.algebra.relations import Changes, Given, Relation, Scan
@@ -125,35 +126,72 @@ def _outwards(demanded: dict[Leaf, Demand], stored: str) -> Iterator[LookUp]:
 
     Clocks are known from the start.
     """
-    known: set[Leaf] = {
-        leaf for leaf in demanded if not isinstance(leaf, Scan) or leaf.table == stored
-    }
-    waiting = [leaf for leaf in demanded if isinstance(leaf, Scan) and leaf not in known]
-    while waiting:
-        found = [(leaf, _probes(demanded[leaf].bounds, known)) for leaf in waiting]
-        leaf, probes = next(
-            (
-                (leaf, probes)
-                for leaf, probes in found
-                if is_clock(leaf.table) or probes or demanded[leaf].ranges
-            ),
-            found[0],
+    leaves = list(demanded)
+    waiting = _Waiting(leaves, [demanded[leaf].bounds for leaf in leaves])
+    for place, leaf in enumerate(leaves):
+        if not isinstance(leaf, Scan) or leaf.table == stored:
+            waiting.learn(place)
+        elif is_clock(leaf.table) or demanded[leaf].ranges:
+            waiting.is_ready(place)
+    while (following := waiting.next()) is not None:
+        leaf = leaves[following]
+        assert isinstance(leaf, Scan)
+        yield LookUp(leaf, waiting.probes(following), demanded[leaf].needs, demanded[leaf].ranges)
+        waiting.learn(following)
+
+
+class _Waiting:
+    """Leaves by their places, the bounds of each, and how many leaves each bound still waits for."""
+
+    def __init__(self, leaves: Sequence[Leaf], bounds: Sequence[tuple[Bound, ...]]) -> None:
+        self._bounds = bounds
+        self._known: set[int] = set()
+        self._ready: list[int] = []
+        self._first = 0
+        self._missing: list[list[int]] = [[] for _ in leaves]
+        self._waiting_for: list[list[tuple[int, int]]] = [[] for _ in leaves]
+        places = {leaf: place for place, leaf in enumerate(leaves)}
+        read: dict[int, frozenset[int]] = {}
+        for place, asked in enumerate(bounds):
+            for number, bound in enumerate(asked):
+                origins = (bound.origin, *bound.without_null)
+                for origin in origins:
+                    if id(origin) not in read:
+                        read[id(origin)] = frozenset(places[held] for held in origin.leaves)
+                needed = frozenset[int]().union(*(read[id(origin)] for origin in origins))
+                self._missing[place].append(len(needed))
+                for other in needed:
+                    self._waiting_for[other].append((place, number))
+
+    def learn(self, place: int) -> None:
+        """The rows of a leaf are at hand, so that keys can be taken from them."""
+        self._known.add(place)
+        for waiting, number in self._waiting_for[place]:
+            self._missing[waiting][number] -= 1
+            if not self._missing[waiting][number] and self._bounds[waiting][number].origin.columns:
+                self.is_ready(waiting)
+
+    def is_ready(self, place: int) -> None:
+        heappush(self._ready, place)
+
+    def next(self) -> int | None:
+        """The first leaf that is ready, else the first one that is not known; None if all are."""
+        while self._ready:
+            place = heappop(self._ready)
+            if place not in self._known:
+                return place
+        while self._first in self._known:
+            self._first += 1
+        return self._first if self._first < len(self._bounds) else None
+
+    def probes(self, place: int) -> Probes:
+        """The bounds whose values are at hand, each once, as ways to find rows."""
+        usable = (
+            Probe(b.attribute, b.origin, b.null_safe, b.without_null)
+            for b, missing in zip(self._bounds[place], self._missing[place], strict=True)
+            if b.origin.columns and not missing
         )
-        yield LookUp(leaf, probes, demanded[leaf].needs, demanded[leaf].ranges)
-        waiting.remove(leaf)
-        known.add(leaf)
-
-
-def _probes(bounds: Iterable[Bound], known: set[Leaf]) -> Probes:
-    """The bounds whose values are at hand, each once, as ways to find rows."""
-    usable = (
-        Probe(b.attribute, b.origin, b.null_safe, b.without_null)
-        for b in bounds
-        if b.origin.columns
-        and b.origin.leaves <= known
-        and all(o.leaves <= known for o in b.without_null)
-    )
-    return tuple(dict.fromkeys(usable))
+        return tuple(dict.fromkeys(usable))
 
 
 def _moved(origin: Origin, merged: dict[Scan, Scan]) -> Origin:

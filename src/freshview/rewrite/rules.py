@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from freshview.algebra.relations import Relation
+from freshview.rewrite.drop_empty import drop_empty
 from freshview.rewrite.merge_projections import merge_projections
 from freshview.rewrite.prune_columns import prune_columns
 from freshview.rewrite.push_selection import push_selection
@@ -12,6 +13,7 @@ RULES = (
     push_selection,
     merge_projections,
     push_selection,
+    drop_empty,
     prune_columns,
     read_clock,
     merge_projections,
