@@ -50,11 +50,6 @@ def table(*rows: tuple[int | None, str | None]) -> pa.Table:
     return pa.table({"k": pa.array(columns[0], pa.int64()), "v": pa.array(columns[1], pa.string())})
 
 
-def test_a_plan_is_prepared_once(plans: SmallPlans) -> None:
-    relation = Aggregate(T, (V,), (COUNT,))
-    assert plans.prepare(relation) is plans.prepare(Aggregate(T, (V,), (COUNT,)))
-
-
 def test_each_run_sees_its_own_rows(plans: SmallPlans) -> None:
     plan = plans.prepare(Aggregate(T, (V,), (COUNT,)))
     assert plan.runs_in_driver

@@ -89,9 +89,6 @@ COMPILED_IMPORT_FROM_ROWS = 2_000
 ROWS_LEFT_MAX = 1_000
 """A plan may hold on to so many rows until its next run; more are let go at once."""
 
-PLANS_MAX = 256
-"""Plans kept; the one that was not used for longest goes first."""
-
 BY_FILE_FROM_BYTES = 32_768
 """Above this size rows go to the JVM by a file: py4j encodes bytes as text."""
 
@@ -137,24 +134,17 @@ def cancel_running() -> None:
 
 
 class SmallPlans:
-    """Prepares and keeps small plans for one Spark session. Safe to share between threads."""
+    """Prepares small plans for one Spark session."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._driver = _Driver(spark)
-        self._plans: dict[Relation, SmallPlan] = {}
-        self._lock = threading.Lock()
 
     def prepare(self, relation: Relation) -> SmallPlan:
-        """The plan of a relation; the same object when it was prepared before."""
-        with self._lock:
-            plan = self._plans.pop(relation, None) or SmallPlan(self._driver, relation)
-            self._plans[relation] = plan
-            if len(self._plans) > PLANS_MAX:
-                del self._plans[next(iter(self._plans))]
-            return plan
+        """The plan of a relation, to be kept for as many runs as there are."""
+        return SmallPlan(self._driver, relation)
 
     def run(self, relation: Relation, tables: Mapping[TableLeaf, pa.Table]) -> pa.Table:
-        """Evaluate a relation over the rows of its leaves."""
+        """Evaluate a relation over the rows of its leaves, once."""
         return self.prepare(relation).run(tables)
 
 

@@ -10,12 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from freshview.algebra.relations import Relation
 from freshview.algebra.schema import Attribute, quoted
+from freshview.frontend.scala import scala_of
 from freshview.planner.lower import Prepared, TableLeaf, prepare
 from freshview.planner.small_plans import Bound, SmallPlan, SmallPlans, TooLarge
 from freshview.runtime.catalog import ViewEntry
+from freshview.runtime.kept_plans import NODE_BYTES, KeptPlans
 from freshview.storage.interface import Rows
 
-PlanKey = tuple[str, object]
 Settings = tuple[tuple[str, str], ...]
 
 
@@ -25,8 +26,8 @@ class Evaluator:
     def __init__(self, spark: Callable[[], SparkSession]) -> None:
         self._spark = spark
         self._small_plans: dict[Settings, SmallPlans] = {}
-        self._small: dict[PlanKey, SmallPlan] = {}
-        self._large: dict[PlanKey, Prepared] = {}
+        self._small: KeptPlans[SmallPlan] = KeptPlans(self._nodes_max)
+        self._large: KeptPlans[Prepared] = KeptPlans(self._nodes_max)
 
     def evaluate(
         self,
@@ -46,20 +47,24 @@ class Evaluator:
         key = (view.name, variant)
         local = {leaf: rows for leaf, rows in leaves.items() if isinstance(rows, pa.Table)}
         if len(local) == len(leaves):
-            if key not in self._small:
-                self._small[key] = self._small_for(relation, tuple(sorted(view.settings.items())))
+            settings = tuple(sorted(view.settings.items()))
+            small = self._small.get(key, relation, lambda it: self._small_for(it, settings))
             with suppress(TooLarge):
-                return self._small[key].run(local, bound)
-        if key not in self._large:
-            self._large[key] = prepare(self._spark(), relation)
-        return self._large[key].dataframe(
+                return small.run(local, bound)
+        large = self._large.get(key, relation, lambda it: prepare(self._spark(), it))
+        return large.dataframe(
             {leaf: frame_of(self._spark(), leaf.attributes, rows) for leaf, rows in leaves.items()}
         )
 
     def forget(self, view: str) -> None:
         """Drop the plans of a view whose definition is gone."""
-        self._small = {key: plan for key, plan in self._small.items() if key[0] != view}
-        self._large = {key: plan for key, plan in self._large.items() if key[0] != view}
+        self._small.forget(view)
+        self._large.forget(view)
+
+    def _nodes_max(self) -> int:
+        """What fits an eighth of the JVM's memory; two kinds of plans are kept."""
+        runtime = scala_of(self._spark()).jvm.java.lang.Runtime.getRuntime()
+        return int(runtime.maxMemory()) // (8 * NODE_BYTES)
 
     def _small_for(self, relation: Relation, settings: Settings) -> SmallPlan:
         if settings not in self._small_plans:

@@ -99,6 +99,9 @@ def embedded_settings(
         "spark.databricks.delta.snapshotPartitions": "1",
         # Delta's own queries, the views' and the small plans together need more than the 100 of Spark.
         "spark.sql.codegen.cache.maxEntries": "1000",
+        # Each hash table, sort and broadcast takes a page at least. Spark's own choice for a heap of 4
+        # GiB is 64 MiB, so that a plan of thirty small joins had the JVM do nothing but collect garbage.
+        "spark.buffer.pageSize": "2m",
     }
     settings.update(extra)
     settings.update(_class_path_settings(master, scratch, extra))
