@@ -115,6 +115,31 @@ SUBQUERIES = {
         "SELECT id FROM sales WHERE k NOT IN (SELECT k FROM other)",
         lambda steps: (9,) in steps[1] and not steps[2] and (10,) in steps[4],
     ),
+    "in_below_not": Case(  # unknown where k is null, and then so is NOT
+        "SELECT id FROM sales WHERE NOT (k IN (SELECT k FROM other) AND v > 2)",
+        lambda steps: (6,) not in steps[0] and (9,) in steps[1] and changes(steps),
+    ),
+    "not_in_equal_to_false": Case(
+        "SELECT id FROM sales WHERE (k NOT IN (SELECT k FROM other)) = false", turns_empty
+    ),
+    "not_in_in_having": Case(
+        "SELECT g, count(*) AS n FROM sales GROUP BY g"
+        " HAVING NOT (max(k) IN (SELECT k FROM other) AND count(*) > 0)",
+        changes,
+    ),
+    "not_in_in_on": Case(  # no row is met once a null is among them
+        "SELECT s.id, o.o FROM sales s LEFT JOIN other o ON s.k = o.k"
+        " AND o.k NOT IN (SELECT t.k FROM sales t WHERE t.id > 8)",
+        padded_and_matched(1),
+    ),
+    "exists_of_a_limit": Case(
+        "SELECT id FROM sales s WHERE EXISTS (SELECT 1 FROM other o WHERE o.k = s.k LIMIT 1)",
+        turns_empty,
+    ),
+    "limit_alone_in_lateral": Case(
+        "SELECT s.id, l.k FROM sales s, LATERAL (SELECT k FROM other o WHERE o.k = s.k LIMIT 1) l",
+        turns_empty,
+    ),
     "scalar_subquery": Case(
         "SELECT id, (SELECT max(w) FROM other) AS m FROM sales", padded_and_matched(1)
     ),
@@ -156,6 +181,10 @@ SUBQUERIES = {
 OUTER_JOINS = {
     "left_join": Case(
         "SELECT s.id, o.w FROM sales s LEFT JOIN other o ON s.k = o.k", padded_and_matched(1)
+    ),
+    "left_join_beside_nested_columns": Case(
+        "SELECT s.id, s.tags, s.s, o.w FROM sales s LEFT JOIN other o ON s.k = o.k",
+        padded_and_matched(3),
     ),
     "right_join": Case(
         "SELECT s.id, o.o FROM sales s RIGHT JOIN other o ON s.k = o.k AND s.v > 2", changes
@@ -342,6 +371,10 @@ LIMITS = {
         "SELECT v FROM sales ORDER BY v DESC NULLS LAST LIMIT 2", duplicates
     ),
     "top_rows_after_offset": Case("SELECT id FROM sales ORDER BY id LIMIT 2 OFFSET 2", changes),
+    "all_rows_but_the_first": Case(
+        "SELECT id FROM sales ORDER BY id LIMIT 2147483646 OFFSET 1", changes
+    ),
+    "more_rows_than_there_are": Case("SELECT id FROM sales ORDER BY id LIMIT 2147483647", changes),
     "offset_alone": Case("SELECT id FROM sales ORDER BY id DESC OFFSET 3", changes),
     "top_groups": Case(
         "SELECT g, sum(v) AS x FROM sales GROUP BY g ORDER BY x DESC NULLS LAST, g LIMIT 2", changes

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import freshview as fv
-from freshview.errors import InvalidColumnType
+from freshview.errors import InvalidColumnType, StrictImpossible
 from freshview.runtime.report import FULL, INCREMENTAL
 from freshview.runtime.warehouse import Warehouse
 from freshview.storage.choose import Limits
@@ -70,6 +70,28 @@ def test_a_view_holds_every_value(limits: Limits, berlin: SparkSession, tmp_path
         4,
         11,
     ]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT m, count(*) AS n FROM t GROUP BY m",
+        "SELECT count(*) AS n FROM (SELECT m FROM t GROUP BY m)",
+        "SELECT max(n) AS n FROM (SELECT struct(m) AS s, count(*) AS n FROM t GROUP BY s)",
+    ],
+)
+def test_groups_of_maps_are_recomputed(query: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark groups maps, and does not join by them."""
+    warehouse = fv.open(tmp_path, spark)
+    maps = pa.array([[("a", 1)], [("a", 1)], None], pa.map_(pa.string(), pa.int64()))
+    warehouse.create_table("t", pa.table({"k": [1, 2, 3], "m": maps}))
+    with pytest.raises(StrictImpossible) as refused:
+        warehouse.create_view("v", query, policy="STRICT")
+    assert refused.value.parameters["reason"] == "UNGROUPABLE_COLUMN"
+    warehouse.create_view("v", query)
+    warehouse.apply({"t": fv.TableChanges(delete=[{"k": 1}], key=["k"])})
+    assert warehouse.refresh()["v"].reason == "UNGROUPABLE_COLUMN"
+    assert warehouse.check("v").ok
 
 
 def test_types_without_order_are_compared(spark: SparkSession, tmp_path: Path) -> None:

@@ -175,7 +175,16 @@ class Generator:
         within = f"SELECT {b.name} FROM {self._nested(right)}{where}"
         test = f"{a.name} {negated}IN ({within})"
         operator = f"{negated}in"
-        if self.dice.random() < 0.2:
+        if self.dice.random() < 0.3:
+            test = self.dice.choice(
+                [
+                    f"NOT ({test} AND {self.scalar.condition(left.columns, 0)})",
+                    f"NOT ({test} OR {self.scalar.condition(left.columns, 0)})",
+                    f"({test}) = FALSE",
+                ]
+            )
+            operator += " below not"
+        elif self.dice.random() < 0.2:
             test = f"({test} OR {self.scalar.condition(left.columns, 0)})"
             operator += " in or"
         text = f"SELECT * FROM {self._nested(left)} WHERE {test}"
@@ -332,7 +341,11 @@ class Generator:
                 f"GROUPING SETS (({names[0]}), ({', '.join(names)}))",
             ]
         )
-        text = f"SELECT {', '.join([*shown, *calls])} FROM {self._nested(child)} GROUP BY {sets}"
+        # Over no rows Spark has no grand total and DuckDB has one.
+        text = (
+            f"SELECT {', '.join([*shown, *calls])} FROM {self._nested(child)} GROUP BY {sets}"
+            " HAVING count(*) > 0"
+        )
         return self._made("grouping sets", text, [*columns, *values], child.rows, child)
 
     def window(self, depth: int) -> Relation:

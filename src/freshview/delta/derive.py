@@ -31,7 +31,7 @@ from freshview.algebra.relations import (
 from freshview.algebra.render import describe
 from freshview.delta.aggregate import aggregate_delta
 from freshview.delta.derivation import Derivation, Signed
-from freshview.delta.exactness import check_order
+from freshview.delta.exactness import check_groups, check_order
 from freshview.delta.generate import expansion_delta, generation_delta
 from freshview.delta.join import flatten, join_delta
 from freshview.delta.limit import check_limit_order, limit_delta
@@ -83,7 +83,8 @@ def derive(relation: Relation, derivation: Derivation) -> Signed | None:
             return mark_join_delta(relation, below(left), below(right), derivation)
         case Intersection(left, right) | Difference(left, right):
             return set_operation_delta(relation, below(left), below(right), derivation)
-        case Aggregate(child, _, aggregates):
+        case Aggregate(child, group, aggregates):
+            check_groups(group)
             for output in aggregates:
                 check_order(output.call)
             delta = below(child)

@@ -9,6 +9,7 @@ their arguments (``planner/row_order.py``). What is left are arguments that have
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.expressions import references
@@ -38,6 +39,20 @@ def check_order(call: AggregateCall) -> None:
                 "aggregate map_entries(x), to_json(x) or another value that can be compared",
             )
         )
+
+
+def check_groups(group: Iterable[Attribute]) -> None:
+    """Raise NoRule for a group that no join finds again: Spark groups maps, and does not compare them."""
+    for attribute in group:
+        if "map<" in attribute.type or "variant" in attribute.type:
+            raise NoRule(
+                Reason(
+                    "UNGROUPABLE_COLUMN",
+                    f"{attribute.name} of type {attribute.type}",
+                    "the rows of a group are found by it, and Spark cannot compare values of this type",
+                    "group by sort_array(map_entries(m)) of a MAP, to_json(v) of a VARIANT",
+                )
+            )
 
 
 def has_own_values(relation: Relation) -> bool:

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from freshview.errors import NotAQuery, UnsupportedExpression
+from freshview.frontend.folded_clock import refuse_folded_clock
 from freshview.frontend.leaves import COLUMN_MARK, TABLE_MARK, TYPE_MARK
 from freshview.frontend.plans import PlanImport
 from freshview.frontend.scala import analyzed_plan, java_context, java_session, scala_of
@@ -83,4 +84,5 @@ def import_sql(session: SparkSession, text: str) -> Relation:
             " are kept as moving windows"
         )
         raise UnsupportedExpression(expression=moving, reason=reason)
+    refuse_folded_clock(session, parsed)
     return import_dataframe(session.sql(text))

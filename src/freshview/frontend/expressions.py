@@ -62,6 +62,7 @@ CLOCK_WORDS = frozenset({"now", "today", "tomorrow", "yesterday"})
 SPECIAL_WORDS = CLOCK_WORDS | {"epoch"}
 """Texts that Spark reads as a moment or day."""
 _LETTERS = re.compile("[a-z]+")
+_TIME_ALONE = re.compile(r"T\d|\d+:")
 TRIMMED = "".join(map(chr, range(0x21))) + "\x7f"
 """What Spark cuts off such a text at both ends."""
 CLOCK_CAST = "ClockCast"
@@ -119,6 +120,8 @@ class ExpressionImport:
                 return self._subquery(source, scope)
             case "IsNotNull" if (tested := _tested_for_rows(source)) is not None:
                 return self._exists(tested, scope)
+            case "IsNull" if (tested := _tested_for_rows(source)) is not None:
+                return Call("not", (self._exists(tested, scope),), "boolean")
             case "AggregateExpression" if scope.aggregate is not None:
                 return scope.aggregate(source)
             case "OuterReference" | "InSubquery" | "ListQuery" | "LateralSubquery":
@@ -133,7 +136,7 @@ class ExpressionImport:
         if kind in PREDICATES:
             return Call(PREDICATES[kind], arguments, "boolean", source)
         returned = "void" if kind in WITHOUT_VALUE else type_name(source.dataType())
-        if kind == "Cast" and special_word(children[0], arguments[0], returned) in CLOCK_WORDS:
+        if kind == "Cast" and is_of_the_day(children[0], arguments[0], returned):
             return Opaque(f"{CLOCK_CAST}({source.sql()})", arguments, returned, True, source)
         if kind in VALUES and self._is_understood(VALUES[kind], returned, source):
             return Call(VALUES[kind], arguments, returned, source)
@@ -218,6 +221,14 @@ def special_word(child: JavaObject, argument: Expression, target: str) -> str | 
     return word.group() if word and word.group() in SPECIAL_WORDS else None
 
 
+def is_of_the_day(child: JavaObject, argument: Expression, target: str) -> bool:
+    """Whether a cast of a constant asks the clock: of 'today', or of '10:00:00', which has no date."""
+    if special_word(child, argument, target) in CLOCK_WORDS:
+        return True
+    is_text = argument.type.startswith("string") and target == "timestamp"
+    return is_text and bool(_TIME_ALONE.match(str(_constant(child)).strip(TRIMMED)))
+
+
 def _constant(source: JavaObject) -> object:
     """The value of an expression without columns, None if it has columns or no value."""
     if not source.foldable():
@@ -274,7 +285,7 @@ def _python_value(value: object, declared: str, text: str) -> object:
 
 
 def _tested_for_rows(source: JavaObject) -> JavaObject | None:
-    """The plan X of ``(SELECT 1 FROM X LIMIT 1) IS NOT NULL``, as Spark writes EXISTS."""
+    """The plan X of ``(SELECT 1 FROM X LIMIT 1) IS [NOT] NULL``, as Spark writes EXISTS."""
     subquery = source.child()
     if subquery.nodeName() != "ScalarSubquery":
         return None

@@ -41,11 +41,23 @@ from freshview.algebra.windows import Ordering, WindowOutput, total_order
 from freshview.errors import UnsupportedOperator
 from freshview.frontend.aggregation import Aggregation, named_output, projected, results
 from freshview.frontend.expressions import ExpressionImport, Scope, type_name
-from freshview.frontend.leaves import local_rows, range_rows, refused, stand_in_scan
+from freshview.frontend.leaves import (
+    local_rows,
+    range_rows,
+    refuse_sessions,
+    refused,
+    stand_in_scan,
+)
 from freshview.frontend.rules import desugared
 from freshview.frontend.scala import JavaObject, Scala, items
 from freshview.frontend.single_join import single_join
-from freshview.frontend.windows import limited, order_below, orderings, window_call
+from freshview.frontend.windows import (
+    certain_order,
+    limited,
+    order_below,
+    orderings,
+    window_call,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +219,7 @@ class PlanImport:
         group: dict[int, Attribute] = {}
         keys: dict[Attribute, None] = {}
         for source in items(plan.groupingExpressions()):
+            refuse_sessions(source)
             expression = self._expressions.expression(source, aggregation.below)
             attribute = aggregation.attribute(expression, "group")
             keys.setdefault(attribute)
@@ -253,6 +266,8 @@ class PlanImport:
         kept = order_below(below) if numbers_rows and not order else None
         if kept is not None:
             below, order, shown = kept.child, kept.order, kept.child.attributes
+        elif numbers_rows and not order:
+            order = certain_order(partition, shown)
         ties: tuple[Ordering, ...] = ()
         if any(output.call.needs_total_order for output in outputs):
             by = tuple(map(Ordering, partition))

@@ -195,23 +195,68 @@ def _brackets(text: str) -> list[tuple[int, int]]:
 def is_only_shown(text: str, column: str) -> bool:
     """Whether a query does nothing with a column but to list it after SELECT.
 
-    Every mention of the name counts, whatever column is meant by it, but as a new name after AS.
+    Every mention of the name counts, whatever column is meant by it, but as a new name after AS. A new
+    name that is given to the column has to be mentioned nowhere else. What could take the column on
+    without its name is not looked into: lists of new names (``q(a, b)``), ``*`` inside of a function, and
+    queries of which one value is used.
     """
     words = [(token.group(), token.lastgroup) for token in tokens_of(text)]
-    queries = [True]
-    for place, (word, kind) in enumerate(words):
-        before = words[place - 1][0].upper() if place else ""
-        after = words[place + 1][0].upper() if place + 1 < len(words) else ""
+    names = [_name(word) if kind in ("word", "quoted") else "" for word, kind in words]
+    padded = ["", "", *(word.upper() for word, _ in words), "", ""]
+    levels, clauses = [_Level.SHOWN], [""]
+    for place, (word, _) in enumerate(words):
+        before_that, before, _, after, behind = padded[place : place + 5]
+        shown = levels[-1] is _Level.SHOWN
+        if padded[place + 2] in _CLAUSES:
+            clauses[-1] = padded[place + 2]
         if word == "(":
-            queries.append(after in ("SELECT", "WITH"))
-        elif word == ")" and len(queries) > 1:
-            queries.pop()
-        named = kind in ("word", "quoted") and word.strip("`").lower() == column.lower()
-        is_listed = queries[-1] and before in _LISTED and after in _LIST_GOES_ON
-        if named and not is_listed and before != "AS":
-            return False
+            listed = before_that in (")", "AS") and names[place - 1]
+            if listed and after not in _QUERY and before not in _AFTER_FUNCTIONS:
+                return False
+            levels.append(_level(before, after, clauses[-1]))
+            clauses.append("")
+        elif word == ")" and len(levels) > 1:
+            levels.pop()
+            clauses.pop()
+            if (after, behind) == ("AS", "(") and levels[-1] is not _Level.FUNCTION:
+                return False
+        elif word == "*" and not shown and before in _LISTED_ALL:
+            if (before_that, before) != ("COUNT", "("):
+                return False
+        elif names[place] == column.lower() and before != "AS":
+            if not shown or before not in _LISTED or after not in _LIST_GOES_ON:
+                return False
+            if after == "AS" and names.count(names[place + 2]) > 1:
+                return False
     return True
 
 
+class _Level(Enum):
+    """What is between two brackets, as far as a column in it is concerned."""
+
+    SHOWN = "a query whose rows a query reads"
+    VALUE = "a query of which one value is used"
+    FUNCTION = "no query"
+
+
+def _level(before: str, after: str, clause: str) -> _Level:
+    if after not in _QUERY:
+        return _Level.FUNCTION
+    is_read = before in _BEFORE_QUERY or (before == "," and clause == "FROM")
+    return _Level.SHOWN if is_read else _Level.VALUE
+
+
+def _name(word: str) -> str:
+    return word.strip("`").lower()
+
+
+_QUERY = ("SELECT", "WITH")
+_CLAUSES = frozenset({"SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER"})
+_BEFORE_QUERY = frozenset(
+    {"", "FROM", "JOIN", "AS", "ALL", "UNION", "EXCEPT", "INTERSECT", "DISTINCT"}
+)
+_AFTER_FUNCTIONS = frozenset({"OVER", "FILTER", "GROUP", "IN"})
+"""Words between the brackets of a function, or of a value, and others."""
 _LISTED = ("SELECT", "DISTINCT", ",", ".")
+_LISTED_ALL = ("SELECT", "DISTINCT", ",", ".", "(")
 _LIST_GOES_ON = (",", "FROM", "AS")

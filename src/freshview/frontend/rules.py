@@ -55,6 +55,13 @@ JOINING: tuple[CatalystRule, ...] = (
         "optimizer.RewriteCorrelatedScalarSubquery", "a correlated value is an outer join"
     ),
     CatalystRule("optimizer.RewriteLateralSubquery", "LATERAL is a join"),
+    CatalystRule(
+        "optimizer.PushPredicateThroughJoin", "NOT IN is null-aware in a filter, and not in ON"
+    ),
+    CatalystRule("optimizer.SimplifyBinaryComparison", "(a IN …) = false is NOT (a IN …)"),
+    CatalystRule(
+        "optimizer.BooleanSimplification", "NOT goes down to IN, which is null-aware only below it"
+    ),
     CatalystRule("optimizer.RewritePredicateSubquery", "EXISTS and IN are semi and antijoins"),
     CatalystRule("optimizer.RewriteWithExpression", "shared parts inside former subqueries"),
 )

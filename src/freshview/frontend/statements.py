@@ -22,7 +22,7 @@ from freshview.algebra.schema import quoted
 from freshview.errors import InvalidStatement
 
 _MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
-_FIXED = re.compile(r"""[rR]?['"]\s*[-+]?\d""")
+_FIXED = re.compile(r"""[rR]?['"]\s*[-+]?\d(?!\d?:)""")
 
 POLICIES = ("AUTO", "INCREMENTAL", "STRICT", "FULL")
 
@@ -276,7 +276,8 @@ def moving_literals(text: str) -> tuple[str, ...]:
     """Typed literals such as ``DATE 'today'``, which Spark's parser turns into the day it is.
 
     They are looked for in the text, because nothing in the plan tells them from a fixed date. A fixed
-    one begins with a digit or a sign; what begins otherwise, were it with an escape, is of the clock.
+    one begins with a digit or a sign; what begins otherwise, were it with an escape, is of the clock. So is
+    a time without a date, such as ``TIMESTAMP '10:00:00'``: it is one of the day that it is.
     """
     return tuple(
         f"{kind.group().strip('`').upper()} {value.group()}"

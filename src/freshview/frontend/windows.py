@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from freshview.algebra.expressions import Expression, integer
 from freshview.algebra.relations import Limit, Project, Relation, Select, Sort, keep
 from freshview.algebra.schema import Attribute
 from freshview.algebra.windows import Frame, Ordering, WindowCall, total_order
@@ -95,6 +96,17 @@ def order_below(relation: Relation) -> Sort | None:
             return ordered
         case _:
             return None
+
+
+def certain_order(
+    partition: tuple[Expression, ...], columns: Iterable[Attribute]
+) -> tuple[Ordering, ...]:
+    """The order for row numbers that nothing gives one: of a LIMIT alone in a correlated subquery.
+
+    By all columns that the partition leaves; a constant where it leaves none, since rows are then equal.
+    """
+    by = tuple(map(Ordering, partition))
+    return total_order(by, columns)[len(by) :] or (Ordering(integer(1)),)
 
 
 def order_of(relation: Relation) -> tuple[Ordering, ...]:

@@ -51,6 +51,8 @@ HELD_NAME = "__held"
 MORE_NAME = "__more"
 SPARE_LEAST = 16
 SPARE_MOST = 1_000
+ROWS_MAX = 2**31 - 1
+"""Spark's LIMIT takes no larger number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ class TopLayout:
     @property
     def most(self) -> int:
         """The number of rows that are stored at most."""
-        return self.end + min(max(self.end, SPARE_LEAST), SPARE_MOST)
+        spare = min(max(self.end, SPARE_LEAST), SPARE_MOST)
+        return min(self.end + spare, ROWS_MAX - 1)
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from freshview.algebra.schema import Attribute
+from freshview.delta.exactness import check_groups
 from freshview.reasons import NoRule, Reason
 
 _NOT_STORED = re.compile(
@@ -36,6 +37,8 @@ def check_counted(columns: Iterable[Attribute]) -> None:
 
 def check_key(key: Iterable[Attribute]) -> None:
     """The columns by which a stored row is found again. Raises NoRule."""
+    key = tuple(key)
+    check_groups(key)
     for attribute in key:
         if attribute.type == "void":
             raise NoRule(

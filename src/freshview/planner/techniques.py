@@ -23,7 +23,7 @@ from freshview.delta.exactness import check_order
 from freshview.delta.group_states import stored_states
 from freshview.delta.limit import check_limit_order
 from freshview.group_recompute.recompute import stored_rows
-from freshview.group_recompute.top_rows import top_layout
+from freshview.group_recompute.top_rows import ROWS_MAX, top_layout
 from freshview.planner.kept_columns import check_counted, check_hidden, check_key
 from freshview.planner.strategy import Strategy, Technique
 from freshview.reasons import NoRule, Reason
@@ -287,11 +287,14 @@ def _peel(relation: Relation) -> tuple[Aggregate, tuple[Output, ...]] | None:
 
 
 def _limited(relation: Relation) -> tuple[Limit, tuple[Output, ...]] | None:
-    """The limit on top of a view and the outputs computed from its rows, or None."""
+    """The limit on top of a view and the outputs computed from its rows, or None.
+
+    A limit that leaves no room to count one row more is none that rows are kept for.
+    """
     match relation:
         case Sort(child, _):
             return _limited(child)
-        case Limit(count=count) if count is not None:
+        case Limit(count=count, offset=offset) if count is not None and count + offset < ROWS_MAX:
             return relation, tuple(keep(attribute) for attribute in relation.attributes)
         case Project(child, outputs):
             inner = _limited(child)

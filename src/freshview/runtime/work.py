@@ -22,7 +22,7 @@ from freshview.planner.strategy import Strategy
 from freshview.runtime.catalog import ViewEntry
 from freshview.runtime.clock_ranges import column_ranges
 from freshview.runtime.probing import distinct, variety
-from freshview.storage.consolidate import consolidated
+from freshview.storage.consolidate import consolidated, spark_identity
 from freshview.storage.interface import COUNT, Rows, picked
 
 
@@ -109,15 +109,12 @@ def each_once(found: Sequence[Rows], key: list[str]) -> Rows:
         return first
     if not isinstance(first, pa.Table):
         return reduce(DataFrame.unionAll, found).dropDuplicates(key)
-    whole = pa.concat_tables(found)
+    whole = pa.concat_tables(found).combine_chunks()
+    keys = [spark_identity(whole.column(name).combine_chunks()) for name in key]
     places = pa.array(range(whole.num_rows), pa.int64())
-    firsts = (
-        whole.select(key)
-        .append_column("__place", places)
-        .group_by(key)
-        .aggregate([("__place", "min")])
-    )
-    return whole.take(firsts["__place_min"])
+    names = [str(number) for number in range(len(keys))]
+    grouped = pa.table([*keys, places], [*names, "place"]).group_by(names)
+    return whole.take(grouped.aggregate([("place", "min")])["place_min"])
 
 
 def _of_leaf(rows: Rows, leaf: Changes) -> Rows:
