@@ -382,7 +382,10 @@ class IncrementalRefresh:
         kept = rows.persist()
         work.cached.append(kept)
         local = rows_that_fit(kept, self.limits.delta_rows, self.limits.delta_bytes)
-        return kept if local is None else local
+        if local is None:
+            return kept
+        work.cached.pop().unpersist()
+        return local
 
     def _apply(
         self, work: Work, consumed: Consumed, vector: Mapping[str, SourceVersion], run: Refresh

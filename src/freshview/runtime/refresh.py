@@ -85,7 +85,8 @@ class Refresher:
         stale: set[str] = set()
         try:
             with progress(f"refreshing {len(order)} views", total=len(order)) as bar:
-                for entry in order:
+                for place, entry in enumerate(order):
+                    run.release(following=order[place:])
                     bar.describe(f"refreshing {entry.name}")
                     chosen = policy if wanted is None or entry.name in wanted else None
                     if run.missing.keys() & set(entry.sources):

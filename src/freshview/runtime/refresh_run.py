@@ -67,10 +67,11 @@ class Refresh:
             if self.sources.identity(name, pinned.version) != pinned.commit:
                 raise Overtaken(name)
 
-    def release(self) -> None:
-        """Let go of the rows that were handed over."""
-        for handover in self.handed.values():
-            handover.release()
+    def release(self, following: Iterable[ViewEntry] = ()) -> None:
+        """Let go of the rows that were handed over and that none of the following views reads."""
+        read = {source for entry in following for source in entry.sources}
+        for name in [name for name in self.handed if name not in read]:
+            self.handed.pop(name).release()
 
 
 class Overtaken(Exception):
