@@ -417,11 +417,14 @@ def test_values_are_of_the_columns_type(shop: Warehouse) -> None:
     for column, value in (
         ("since", "soon"), ("since", "2024-02-30"), ("x", "many"), ("first", "perhaps"),
         ("amount", "10.001"), ("amount", "1e40"), ("bytes", "xyz"), ("amount", object()),
-            ("at", "10 o'clock"),
+            ("at", "10 o'clock"), ("x", "1e999"), ("since", "2024-01-01 23:59:59"),
+            ("since", dt.datetime(2024, 1, 1, 15)),
     ):  # fmt: skip
         with pytest.raises(InvalidKeyValue) as refused:
             shop.why("one", {column: value})
         assert refused.value.parameters["column"] == column
+    with pytest.raises(InvalidKeyValue):
+        shop.why("one", {"x": 10, "X": 10})
 
 
 def test_wrong_questions(shop: Warehouse, tmp_path: Path) -> None:

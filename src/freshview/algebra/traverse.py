@@ -77,13 +77,6 @@ def transform_up(relation: Relation, rule: Callable[[Relation], Relation]) -> Re
     return rule(with_children(relation, new))
 
 
-def fixed_point(relation: Relation, rule: Callable[[Relation], Relation]) -> Relation:
-    """The rule applied over and over until it returns the same object."""
-    while (new := rule(relation)) is not relation:
-        relation = new
-    return relation
-
-
 def scans(relation: Relation) -> tuple[Scan, ...]:
     """The occurrences of tables, from left to right."""
     return tuple(node for node in walk(relation) if isinstance(node, Scan))

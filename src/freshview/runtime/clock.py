@@ -47,6 +47,10 @@ def moment_of(clock: Clock) -> datetime:
     moment = clock()
     if not isinstance(moment, datetime) or moment.utcoffset() is None:
         raise InvalidMoment(moment=moment)
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:  # a moment at the edge of Python's years is outside of them elsewhere
+        raise InvalidMoment(moment=moment) from None
     return moment
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime, time
 from decimal import Decimal, InvalidOperation
 
 import pyarrow as pa
@@ -14,6 +17,9 @@ from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's user
 from freshview.algebra.schema import INTEGRAL_TYPES, Attribute, decimal_type
 from freshview.errors import InvalidKeyValue, UnknownColumn, first_line
 
+_ZONE = re.compile(r":\d\d(\.\d*)?\s*([zZ]|[-+]\d|[A-Za-z]{2})")
+"""A time zone behind a time."""
+
 
 def key_columns(
     view: str, visible: Sequence[Attribute], key: Mapping[str, object]
@@ -24,7 +30,11 @@ def key_columns(
         if column.lower() not in named:
             known = ", ".join(attribute.name for attribute in visible)
             raise UnknownColumn(name=view, column=column, known=known)
-    return tuple(named[column.lower()] for column in key)
+    columns = tuple(named[column.lower()] for column in key)
+    for attribute, value in zip(columns, key.values(), strict=True):
+        if columns.count(attribute) > 1:
+            raise _invalid(view, attribute, value, "the column is named twice, in different case")
+    return columns
 
 
 def key_rows(
@@ -58,12 +68,23 @@ def _cast(column: Attribute, value: object) -> Column:
 
 
 def _is_same(column: Attribute, value: object, found: object) -> bool:
-    """Whether a number is still the one that was written; of other types, whether there is a value."""
+    """Whether a value is still the one that was written, as far as that can be told.
+
+    Of FLOAT and DOUBLE the nearest value is meant, if there is one; a day has no time, and a moment
+    without a time zone has none.
+    """
+    written = str(value).strip()
+    if found is not None and column.type in ("float", "double") and "inf" not in written.lower():
+        return not math.isinf(float(str(found)))
+    if column.type == "date" and ":" in written:
+        return isinstance(value, datetime) and value.time() == time()
+    if column.type == "timestamp_ntz" and isinstance(value, str) and _ZONE.search(written):
+        return False
     is_exact = column.type in INTEGRAL_TYPES or decimal_type(column.type) is not None
     if found is None or not is_exact:
         return found is not None
     try:
-        return Decimal(str(value).strip()) == Decimal(str(found))
+        return Decimal(written) == Decimal(str(found))
     except InvalidOperation:
         return False
 
