@@ -418,7 +418,7 @@ def test_values_are_of_the_columns_type(shop: Warehouse) -> None:
         ("since", "soon"), ("since", "2024-02-30"), ("x", "many"), ("first", "perhaps"),
         ("amount", "10.001"), ("amount", "1e40"), ("bytes", "xyz"), ("amount", object()),
             ("at", "10 o'clock"), ("x", "1e999"), ("since", "2024-01-01 23:59:59"),
-            ("since", dt.datetime(2024, 1, 1, 15)),
+            ("since", dt.datetime(2024, 1, 1, 15, tzinfo=dt.UTC)),
     ):  # fmt: skip
         with pytest.raises(InvalidKeyValue) as refused:
             shop.why("one", {column: value})
