@@ -433,6 +433,18 @@ OTHERS = {
         " GROUP BY to_date(from_utc_timestamp(ts, 'Asia/Tokyo'))",
         changes,
     ),
+    "windows_of_time": Case(
+        "SELECT window.start AS at, count(*) AS n FROM sales GROUP BY window(ts, '1 hour')", changes
+    ),
+    "sessions": Case(  # two sessions are one as long as a sale lies between them
+        "SELECT session_window.start AS a, session_window.end AS b, count(*) AS n, sum(v) AS x FROM sales"
+        " GROUP BY session_window(ts, '25 minutes')",
+        lambda steps: max(row[2] for row in steps[0]) >= 6 and len(steps[2]) > 1,
+    ),
+    "sessions_of_groups": Case(
+        "SELECT g, session_window AS s, max(v) AS x FROM sales GROUP BY g, session_window(ts, '40 minutes')",
+        changes,
+    ),
     "pipes": Case("FROM sales |> WHERE v > 2 |> AGGREGATE sum(v) AS x GROUP BY g", changes),
 }
 

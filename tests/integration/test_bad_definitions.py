@@ -106,7 +106,6 @@ OTHERS = {
     "SELECT * FROM (SELECT id, city FROM orders) PIVOT (count(city) FOR id IN (day(now()) AS x))": "UNSUPPORTED_EXPRESSION",
     "WITH c AS (SELECT id FROM orders ORDER BY id LIMIT day(now())) SELECT id FROM orders WHERE id IN"
     " (SELECT id FROM c)": "UNSUPPORTED_EXPRESSION",
-    "SELECT count(*) AS n FROM orders GROUP BY session_window(TIMESTAMP '2020-01-01', '1 day')": "UNSUPPORTED_EXPRESSION",
     "DROP TABLE orders": "NOT_A_QUERY",
     "INSERT INTO orders VALUES (1, 'x')": "NOT_A_QUERY",
     "SELECT id AS a, id AS A FROM orders": "INVALID_COLUMN",

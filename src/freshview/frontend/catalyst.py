@@ -19,6 +19,7 @@ from freshview.frontend.folded_clock import refuse_folded_clock
 from freshview.frontend.leaves import COLUMN_MARK, TABLE_MARK, TYPE_MARK
 from freshview.frontend.plans import PlanImport
 from freshview.frontend.scala import analyzed_plan, java_context, java_session, scala_of
+from freshview.frontend.sessions import merged_sessions
 from freshview.frontend.statements import moving_literals, without_end
 
 if TYPE_CHECKING:
@@ -67,7 +68,9 @@ def definition_session(spark: SparkSession, tables: Mapping[str, StructType]) ->
 
 def import_dataframe(df: DataFrame) -> Relation:
     """The algebra of a DataFrame over stand-ins."""
-    return PlanImport(scala_of(df.sparkSession)).query(analyzed_plan(df), df.columns)
+    session = df.sparkSession
+    plan = merged_sessions(session, analyzed_plan(df))
+    return PlanImport(scala_of(session)).query(plan, df.columns)
 
 
 def import_sql(session: SparkSession, text: str) -> Relation:

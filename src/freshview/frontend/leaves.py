@@ -12,7 +12,6 @@ from freshview.errors import (
     FreshviewError,
     TooManyConstants,
     UnregisteredSource,
-    UnsupportedExpression,
     UnsupportedOperator,
 )
 from freshview.frontend.expressions import literal, type_name
@@ -25,7 +24,6 @@ TYPE_MARK = "freshview.type"
 
 CONSTANT_ROWS_MAX = 10_000
 SEPARATOR = "\x01"
-SESSION_MARK = "spark.sessionWindow"
 
 REASONS = {
     "Sample": "which rows a sample takes is decided anew at each evaluation",
@@ -119,16 +117,6 @@ def internal_literal(scala: Scala, value: int, data_type: JavaObject, name: str)
     return scala.singleton("org.apache.spark.sql.catalyst.expressions.Literal").create(
         moment, data_type
     )
-
-
-def refuse_sessions(group: JavaObject) -> None:
-    """Refuse a group that Spark makes longer while it adds up: what is in it is no function of a row."""
-    if group.nodeName() == "AttributeReference" and group.metadata().contains(SESSION_MARK):
-        raise UnsupportedExpression(
-            expression="session_window",
-            reason="Spark merges sessions after grouping; number them by sum(CASE WHEN … END) OVER (PARTITION"
-            " BY … ORDER BY time) where lag(time) is further away than the gap, and group by that number",
-        )
 
 
 def refused(kind: str, plan: JavaObject) -> FreshviewError:

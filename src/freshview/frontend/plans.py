@@ -44,7 +44,6 @@ from freshview.frontend.expressions import ExpressionImport, Scope, type_name
 from freshview.frontend.leaves import (
     local_rows,
     range_rows,
-    refuse_sessions,
     refused,
     stand_in_scan,
 )
@@ -219,7 +218,6 @@ class PlanImport:
         group: dict[int, Attribute] = {}
         keys: dict[Attribute, None] = {}
         for source in items(plan.groupingExpressions()):
-            refuse_sessions(source)
             expression = self._expressions.expression(source, aggregation.below)
             attribute = aggregation.attribute(expression, "group")
             keys.setdefault(attribute)
