@@ -67,6 +67,8 @@ _OUTER_JOINS = {
     "SELECT r.id, s.w, t.name FROM r FULL JOIN s ON r.k = s.k FULL JOIN t ON s.h <=> t.h": (CHANGE,),
     "SELECT r.id, s.w FROM r RIGHT JOIN s ON r.k = s.k WHERE s.h > 0 OR s.w IS NULL": (CHANGE,),
     "SELECT r.id, s.h FROM r FULL JOIN s ON r.k = s.k WHERE s.h IS NULL OR s.h > 1": (CHANGE,),
+    "SELECT r.id, s.w FROM r FULL JOIN s ON r.k = s.k WHERE s.w IS NULL OR s.w < 6": (CHANGE,),
+    "SELECT r.id, s.w FROM r FULL JOIN s ON r.k = s.k WHERE r.id IS NULL OR r.id < 6": (CHANGE,),
     "SELECT r.g, s.w, t.name FROM r LEFT JOIN s ON r.k = s.k JOIN t ON r.k = t.h": (CHANGE,),
     "SELECT r.id, (SELECT max(w) FROM s WHERE s.k = r.k) AS m FROM r": (CHANGE,),
 }  # fmt: skip
