@@ -44,7 +44,7 @@ def check_order(call: AggregateCall) -> None:
 def check_groups(group: Iterable[Attribute]) -> None:
     """Raise NoRule for a group that no join finds again: Spark groups maps, and does not compare them."""
     for attribute in group:
-        if "map<" in attribute.type or "variant" in attribute.type:
+        if not is_comparable(attribute.type):
             raise NoRule(
                 Reason(
                     "UNGROUPABLE_COLUMN",
@@ -80,6 +80,11 @@ def order_of(call: AggregateCall) -> tuple[Attribute, ...]:
     parts = call.arguments if call.filter is None else (*call.arguments, call.filter)
     read = (a for part in parts for a in sorted(references(part), key=lambda a: a.id))
     return tuple(dict.fromkeys(read))
+
+
+def is_comparable(type: str) -> bool:
+    """Whether Spark's joins and counts of equal rows take values of a type."""
+    return "map<" not in type and "variant" not in type
 
 
 def is_orderable(type: str) -> bool:

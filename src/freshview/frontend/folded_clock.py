@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from freshview.errors import FreshviewError, UnsupportedExpression
 from freshview.frontend.plans import PlanImport
 from freshview.frontend.reasons import clock_refusals, refusals
-from freshview.frontend.scala import JavaObject, items, java_session, scala_of
+from freshview.frontend.scala import JavaObject, alias, items, java_session, scala_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,16 +57,8 @@ def _why_not(session: SparkSession, expression: JavaObject) -> str | None:
     if expression.nodeName() == "Literal":
         return None
     scala = scala_of(session)
-    named = scala.expression(
-        "Alias",
-        expression,
-        "value",
-        scala.singleton("org.apache.spark.sql.catalyst.expressions.NamedExpression").newExprId(),
-        scala.seq([]),
-        scala.none,
-        scala.seq([]),
-    )
-    alone = scala.node("Project", scala.seq([named]), scala.node("OneRowRelation"))
+    named = scala.seq([alias(scala, expression, "value")])
+    alone = scala.node("Project", named, scala.node("OneRowRelation"))
     datasets = scala.singleton("org.apache.spark.sql.classic.Dataset")
     try:
         analyzed = datasets.ofRows(java_session(session), alone).queryExecution().analyzed()

@@ -41,12 +41,7 @@ from freshview.algebra.windows import Ordering, WindowOutput, total_order
 from freshview.errors import UnsupportedOperator
 from freshview.frontend.aggregation import Aggregation, named_output, projected, results
 from freshview.frontend.expressions import ExpressionImport, Scope, type_name
-from freshview.frontend.leaves import (
-    local_rows,
-    range_rows,
-    refused,
-    stand_in_scan,
-)
+from freshview.frontend.leaves import local_rows, range_rows, refused, stand_in_scan
 from freshview.frontend.rules import desugared
 from freshview.frontend.scala import JavaObject, Scala, items
 from freshview.frontend.single_join import single_join

@@ -82,6 +82,22 @@ class Scala:
         return self.type("org.apache.spark.api.python.PythonUtils").toScalaMap(collected)
 
 
+def alias(
+    scala: Scala, value: JavaObject, name: str, identity: JavaObject | None = None
+) -> JavaObject:
+    """A Catalyst expression under a name, with an id of its own or a given one, and no metadata."""
+    fresh = scala.singleton(EXPRESSIONS + "NamedExpression")
+    return scala.expression(
+        "Alias",
+        value,
+        name,
+        fresh.newExprId() if identity is None else identity,
+        scala.seq([]),
+        scala.some(scala.singleton("org.apache.spark.sql.types.Metadata").empty()),
+        scala.seq([]),
+    )
+
+
 def items(seq: JavaObject) -> list[JavaObject]:
     """The elements of a Scala sequence."""
     return [seq.apply(position) for position in range(seq.size())]

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from freshview.frontend.rules import with_subqueries
-from freshview.frontend.scala import JavaObject, Scala, items, java_session, scala_of
+from freshview.frontend.scala import JavaObject, Scala, alias, items, java_session, scala_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,8 +57,8 @@ def _merged(session: SparkSession, scala: Scala, aggregate: JavaObject) -> JavaO
     ids = [column.exprId().id() for column in columns]
     own = next(f"c{ids.index(g.exprId().id())}" for g in groups if _is_session(g))
     others = [group for group in groups if not _is_session(group)]
-    named = [_alias(scala, column, f"c{place}") for place, column in enumerate(columns)]
-    named += [_alias(scala, group, f"g{place}") for place, group in enumerate(others)]
+    named = [alias(scala, column, f"c{place}") for place, column in enumerate(columns)]
+    named += [alias(scala, group, f"g{place}") for place, group in enumerate(others)]
     by = [f"g{place}" for place in range(len(others))]
     within = f"PARTITION BY {', '.join(by)} " if by else ""
     numbered = f"PARTITION BY {', '.join([*by, 'number'])}"
@@ -82,7 +82,7 @@ def _merged(session: SparkSession, scala: Scala, aggregate: JavaObject) -> JavaO
     above = rows.queryExecution().analyzed()
     found = {str(column.name()): column for column in items(above.output())}
     kept = [
-        _alias(
+        alias(
             scala,
             found["merged" if f"c{place}" == own else f"c{place}"],
             str(column.name()),
@@ -91,18 +91,3 @@ def _merged(session: SparkSession, scala: Scala, aggregate: JavaObject) -> JavaO
         for place, column in enumerate(columns)
     ]
     return aggregate.withNewChildren(scala.seq([scala.node("Project", scala.seq(kept), above)]))
-
-
-def _alias(
-    scala: Scala, value: JavaObject, name: str, identity: JavaObject | None = None
-) -> JavaObject:
-    fresh = scala.singleton("org.apache.spark.sql.catalyst.expressions.NamedExpression")
-    return scala.expression(
-        "Alias",
-        value,
-        name,
-        fresh.newExprId() if identity is None else identity,
-        scala.seq([]),
-        scala.some(scala.singleton("org.apache.spark.sql.types.Metadata").empty()),
-        scala.seq([]),
-    )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from freshview.algebra.schema import Attribute
-from freshview.delta.exactness import check_groups
+from freshview.delta.exactness import check_groups, is_comparable
 from freshview.reasons import NoRule, Reason
 
 _NOT_STORED = re.compile(
@@ -24,7 +24,7 @@ def is_storable(attribute: Attribute) -> bool:
 def check_counted(columns: Iterable[Attribute]) -> None:
     """The columns of a view whose equal rows are counted. Raises NoRule."""
     for attribute in columns:
-        if "map<" in attribute.type or "variant" in attribute.type:
+        if not is_comparable(attribute.type):
             raise NoRule(
                 Reason(
                     "UNGROUPABLE_COLUMN",
