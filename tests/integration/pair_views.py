@@ -143,6 +143,22 @@ _WINDOWS_AND_LIMITS = {
     "SELECT r.g FROM r LEFT JOIN s ON r.k = s.k ORDER BY s.w, r.g LIMIT 4": (DELTA, GROUPS),
 }  # fmt: skip
 
+_RECURSIONS = (
+    (
+        "WITH RECURSIVE p AS (SELECT id, k, 0 AS depth FROM r WHERE v > 0 OR v IS NULL UNION ALL"
+        " SELECT p.id, s.h, depth + 1 FROM p JOIN s ON p.k = s.k WHERE depth < 3) SELECT * FROM p"
+    ),
+    (
+        "WITH RECURSIVE p(h, name, depth) AS (SELECT h, name, 0 FROM t UNION ALL"
+        " SELECT t.h, p.name, depth + 1 FROM p LEFT SEMI JOIN s ON p.h = s.k JOIN t ON t.h > p.h WHERE depth < 2)"
+        " SELECT name, count(*) AS n, max(depth) AS deepest FROM p GROUP BY name"
+    ),
+    (
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 5)"
+        " SELECT x, s.w FROM n LEFT JOIN s ON s.k = x"
+    ),
+)
+
 _MOVING_WINDOWS = (
     "SELECT id, day FROM r WHERE day <= current_date() AND (v > 0 OR g IS NULL)",
     "SELECT g, count(*) AS n, sum(v) AS x FROM r WHERE day > current_date() - 36500 GROUP BY g",
@@ -156,6 +172,6 @@ VIEWS: dict[str, tuple[Technique, ...]] = {
     **_OUTER_JOINS,
     **_OVER_AGGREGATES,
     **_WINDOWS_AND_LIMITS,
-    **dict.fromkeys((*_BY_DELTA_ONLY, *_MOVING_WINDOWS), (DELTA,)),
+    **dict.fromkeys((*_BY_DELTA_ONLY, *_RECURSIONS, *_MOVING_WINDOWS), (DELTA,)),
 }
 """What a technique is asked for; which pairs that makes is found by planning."""

@@ -408,6 +408,32 @@ GENERATORS = {
     ),
 }
 
+RECURSIONS = {
+    "recursion": Case(  # sales below a sale that is not there any more are gone with it
+        "WITH RECURSIVE below AS (SELECT id, id AS top, 0 AS depth FROM sales WHERE k >= id OR k IS NULL"
+        " UNION ALL SELECT s.id, b.top, b.depth + 1 FROM below b JOIN sales s ON s.k = b.id AND s.k < s.id)"
+        " SELECT * FROM below",
+        lambda steps: max(column(steps[1], 2)) > 1 and changes(steps),
+    ),
+    "recursion_below_aggregate": Case(
+        "WITH RECURSIVE below(id, depth) AS (SELECT o, 0 FROM other UNION ALL SELECT s.id, b.depth + 1"
+        " FROM sales s, below b WHERE s.k = b.id AND s.id > b.id)"
+        " SELECT depth, count(*) AS n, max(id) AS last FROM below GROUP BY depth",
+        turns_empty,
+    ),
+    "recursion_without_tables": Case(
+        "WITH RECURSIVE days(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM days WHERE n < 3)"
+        " SELECT n, count(id) AS sales FROM days LEFT JOIN sales ON id % 4 = n GROUP BY n",
+        changes,
+    ),
+    "recursion_read_twice": Case(
+        "WITH RECURSIVE up(id, k) AS (SELECT id, k FROM sales WHERE g = 'a' UNION ALL"
+        " SELECT up.id, s.k FROM up JOIN sales s ON s.id = up.k AND s.k < s.id)"
+        " SELECT x.id, y.k FROM up x LEFT JOIN up y ON x.k = y.id",
+        changes,
+    ),
+}
+
 OTHERS = {
     "cte_used_twice": Case(
         "WITH t AS (SELECT g, count(*) AS n FROM sales GROUP BY g)"
@@ -449,5 +475,6 @@ OTHERS = {
 }
 
 CASES: dict[str, Case] = {
-    **SETS, **SUBQUERIES, **OUTER_JOINS, **AGGREGATES, **WINDOWS, **LIMITS, **GENERATORS, **OTHERS,
+    **SETS, **SUBQUERIES, **OUTER_JOINS, **AGGREGATES, **WINDOWS, **LIMITS, **GENERATORS, **RECURSIONS,
+    **OTHERS,
 }  # fmt: skip

@@ -30,6 +30,7 @@ from freshview.runtime.why import Provenance
 from freshview.storage.choose import Limits as StorageLimits
 from tests.cli.run import in_process
 from tests.goldens import check_golden
+from tests.integration.lineage_cases import MORE
 
 pytestmark = pytest.mark.spark
 
@@ -169,89 +170,6 @@ def test_a_global_aggregate_comes_from_all(shop: Warehouse) -> None:
     assert [n for *_, n in base(shop.why("all_in_all"))["orders"]] == [1, 1, 1, 2, 1]
 
 
-MORE = {
-    "a window's partition": (
-        "SELECT id, cust, rank() OVER (PARTITION BY cust ORDER BY amount) AS place FROM orders",
-        {"id": 1},
-        {"orders": [(1, 1, 1), (2, 1, 1)]},
-    ),
-    "a window without partition": (
-        "SELECT id, row_number() OVER (ORDER BY id, amount) AS place FROM orders WHERE id < 4",
-        {"place": 2},
-        {"orders": [(1, 1, 1), (2, 1, 1), (3, 2, 1)]},
-    ),
-    "grouping sets": (
-        "SELECT region, since, count(*) AS n FROM customers GROUP BY ROLLUP (region, since)",
-        {"region": "EU", "since": "2024-01-04"},
-        {"customers": [(None, "EU", 1)]},
-    ),
-    "the total of grouping sets": (
-        "SELECT cust, grouping(cust) AS g, count(*) AS n FROM orders GROUP BY CUBE (cust)",
-        {"g": 1},
-        {"orders": [(1, 1, 1), (2, 1, 1), (3, 2, 1), (4, 3, 2), (5, None, 1)]},
-    ),
-    "an exploded array": (
-        "SELECT id, e FROM orders LATERAL VIEW explode(sequence(id, id + 1)) AS e",
-        {"e": 3},
-        {"orders": [(2, 1, 1), (3, 2, 1)]},
-    ),
-    "the first rows": (
-        "SELECT id, amount FROM orders ORDER BY amount DESC, id LIMIT 1",
-        {},
-        {"orders": [(5, None, 1)]},
-    ),
-    "in under or": (
-        (
-            "SELECT cust, cust IN (SELECT cust FROM orders WHERE cust IS NOT NULL) OR cust = 7 AS y"
-            " FROM customers WHERE cust IS NOT NULL"
-        ),
-        {"cust": 2},
-        {"customers": [(2, "EU", 1)], "orders": [(3, 2, 1)]},
-    ),
-    "copies taken off": (
-        "SELECT id FROM orders EXCEPT ALL SELECT cust + 1 FROM customers WHERE cust = 3",
-        {"id": 4},
-        {"orders": [(4, 3, 2)], "customers": [(3, "US", 1)]},
-    ),
-    "an intersection": (
-        "SELECT cust FROM customers INTERSECT SELECT cust FROM orders",
-        {"cust": None},
-        {"customers": [(None, "EU", 1)], "orders": [(5, None, 1)]},
-    ),
-    "a self-join": (
-        "SELECT a.id, b.id AS other FROM orders a JOIN orders b ON a.cust = b.cust AND a.id < b.id",
-        {},
-        {"orders": [(1, 1, 1)], "orders'": [(2, 1, 1)]},
-    ),
-    "a scalar subquery": (
-        "SELECT id FROM orders WHERE amount = (SELECT max(amount) FROM orders WHERE id < 3)",
-        {},
-        {"orders": [(2, 1, 1)], "orders'": [(1, 1, 1), (2, 1, 1)]},
-    ),
-    "a padded row beside a global aggregate": (
-        (
-            "SELECT c.cust, m.most FROM customers c LEFT JOIN"
-            " (SELECT max(cust) AS most FROM orders) m ON c.cust = m.most"
-        ),
-        {"cust": 7},
-        {
-            "customers": [(7, None, 1)],
-            "orders": [(1, 1, 1), (2, 1, 1), (3, 2, 1), (4, 3, 2), (5, None, 1)],
-        },
-    ),
-    "a computed column": (
-        "SELECT upper(region) || '!' AS shout, count(*) AS n FROM customers GROUP BY upper(region)",
-        {"shout": "US!"},
-        {"customers": [(3, "US", 1)]},
-    ),
-    "a key that is not shown": (
-        "SELECT sum(CAST(amount AS DOUBLE)) / 3 AS third, min(id) AS first FROM orders GROUP BY cust",
-        {"first": 1},
-        {"orders": [(1, 1, 1), (2, 1, 1)]},
-    ),
-}
-
-
 @pytest.mark.parametrize("case", MORE)
 def test_other_operators(case: str, shop: Warehouse) -> None:
     query, key, expected = MORE[case]
@@ -329,7 +247,8 @@ def test_rows_that_stay_in_spark_are_traced_the_same_way(
     """Nothing comes to the driver: lookups, steps and results are Spark's."""
     none = Limits(delta_rows=0, delta_bytes=0, lookup_rows=0, whole_view_rows=0)
     large = Warehouse(shop.root, spark, none, StorageLimits(lookup_rows=0))
-    for view, key in (("top", {"region": "US"}), ("idle", {})):
+    shop.create_view("chain", MORE["a recursion"][0])
+    for view, key in (("top", {"region": "US"}), ("idle", {}), ("chain", {"cust": 4})):
         assert base(large.why(view, key)) == base(shop.why(view, key))
         assert large.why(view, key).absent == shop.why(view, key).absent
 

@@ -72,6 +72,7 @@ PLAIN: dict[str, Shape] = {
     "grouping sets": lambda b: b.expand(1),
     "generate": lambda b: b.generate(1),
     "limit": lambda b: b.limit(1),
+    "recursion": lambda b: b.recursion(1),
 }
 """A view with the operator on top, or next to it."""
 

@@ -39,7 +39,9 @@ from freshview.algebra.relations import (
     MarkJoin,
     OuterJoin,
     Output,
+    Previous,
     Project,
+    Recursion,
     Relation,
     Scan,
     Select,
@@ -369,6 +371,36 @@ class Builder:
         made = (self.new.attribute("e", "bigint"),)
         return Generate(child, generator, self.dice.random() < 0.5, made)
 
+    def recursion(self, depth: int) -> Relation:
+        """Two columns and the number of the level, of which there are three at most."""
+        anchor = self._level(self.relation(min(depth, 2) - 1), integer(0))
+        loop = self.new.attribute("loop", "bigint").id
+        before = Previous(loop, self._level_columns("b"))
+        number = Column(before.attributes[-1])
+        going = Select(before, Call("<", (number, integer(2)), "boolean"))
+        beside = self.relation(min(depth, 2) - 1)
+        on = self.condition(going, beside)
+        step = self.dice.choice(self.steps(going, beside, on))
+        step = self._level(step, Call("+", (number, integer(1)), "bigint"))
+        return Recursion(anchor, step, loop, None, self._level_columns("l"))
+
+    def steps(
+        self, going: Relation, beside: Relation, on: Expression | None
+    ) -> tuple[Relation, ...]:
+        """What Spark lets a recursion do with the level before."""
+        return (
+            Join(going, beside, on),
+            OuterJoin(going, beside, on, True, False),
+            Semijoin(going, beside, on, self._either(None)),
+        )
+
+    def _level_columns(self, name: str) -> tuple[Attribute, ...]:
+        return tuple(self.new.attribute(f"{name}{place}", "bigint") for place in range(3))
+
+    def _level(self, child: Relation, number: Expression) -> Relation:
+        values = (self.scalar(child.attributes), self.scalar(child.attributes), number)
+        return Project(child, tuple(map(Output, self._level_columns("m"), values)))
+
     def limit(self, depth: int) -> Relation:
         child = self.relation(depth - 1)
         order = tuple(self.ordering(child.attributes) for _ in range(self.dice.randint(0, 2)))
@@ -384,7 +416,7 @@ class Builder:
         others = [
             self.outer_join, self.semijoin, self.mark_join, self.intersection, self.difference,
             self.distinct, self.grouped, self.window, self.expand, self.generate, self.limit,
-            self.null_aware_antijoin, self.scalar_subquery, self.correlated_subquery,
+            self.null_aware_antijoin, self.scalar_subquery, self.correlated_subquery, self.recursion,
         ]  # fmt: skip
         return self.dice.choice([*linear, *others] if self.everything else linear)(depth)
 
@@ -459,6 +491,7 @@ OPERATORS: dict[str, Shape] = {
     "grouping_sets": lambda b: b.expand(1),
     "generate": lambda b: b.generate(1),
     "limit": lambda b: b.limit(1),
+    "recursion": lambda b: b.recursion(1),
     "nested": lambda b: b.relation(3),
 }
 """Shapes with operators beyond σ, Π, ⋈, × and ⊎; to be built with ``everything``."""

@@ -9,7 +9,18 @@ import pytest
 from hypothesis import assume, given, settings
 
 from freshview.algebra.evaluate import Bag, Database, Row, Table, evaluate
-from freshview.algebra.relations import Aggregate, Limit, Project, Relation, Scan, Select, keep
+from freshview.algebra.expressions import Expression
+from freshview.algebra.relations import (
+    Aggregate,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    Select,
+    Semijoin,
+    keep,
+)
 from freshview.algebra.schema import Attribute, Numbering
 from freshview.algebra.traverse import scans, walk
 from freshview.lineage.base_rows import base_rows
@@ -27,7 +38,7 @@ from tests.properties.generators import (
     states,
     views,
 )
-from tests.properties.traced import Restricted, asked, defined, looked_up, traced
+from tests.properties.traced import Restricted, asked, defined, traced
 
 
 @dataclass(frozen=True)
@@ -67,9 +78,14 @@ def monotone(data: Dice, depth: int) -> Relation:
                 return self.scan()
             ways = [
                 self.select, self.project, self.join, self.union, self.distinct, self.intersection,
-                lambda depth: self.semijoin(depth, anti=False),
+                lambda depth: self.semijoin(depth, anti=False), self.recursion,
             ]  # fmt: skip
             return self.dice.choice(ways)(depth)
+
+        def steps(
+            self, going: Relation, beside: Relation, on: Expression | None
+        ) -> tuple[Relation, ...]:
+            return Join(going, beside, on), Semijoin(going, beside, on)
 
     return Monotone(data, Numbering(0)).relation(depth)
 
@@ -110,7 +126,8 @@ def test_the_lineage_below_an_aggregate_is_the_defined_one(data: Dice) -> None:
 ONE = {
     name: shape
     for name, shape in (OPERATORS | SHAPES).items()
-    if name not in {"nested", "limit"}  # an offset skips other rows than the ones that it skips now
+    # An offset skips other rows than the ones that it skips now; a recursion has a join and more inside.
+    if name not in {"nested", "limit", "recursion"}
 }
 
 
@@ -186,7 +203,7 @@ def with_keys(one: Case, rows: Bag) -> Bag:
 @given(data=dice)
 def test_lookups_leave_out_nothing_that_matters(data: Dice) -> None:
     one = case(data.draw(views(OPERATORS["nested"], everything=True)), data)
-    found = looked_up(one.view, one.columns, one.keys, one.state, data)
+    found = traced(one.view, one.columns, one.keys, one.state, data)
     assert found == traced(one.view, one.columns, one.keys, one.state)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from freshview.algebra.evaluate import Bag, Database, Row, Table, evaluate, function, functions
@@ -25,7 +25,9 @@ from freshview.algebra.relations import (
     Limit,
     MarkJoin,
     OuterJoin,
+    Previous,
     Project,
+    Recursion,
     Relation,
     Scan,
     Select,
@@ -36,6 +38,7 @@ from freshview.algebra.relations import (
 from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import scans
 from freshview.lineage.emptiness import is_empty_over_nothing
+from freshview.lineage.levels import Levels, levels
 from freshview.lineage.trace import Trace, trace
 from freshview.planner.lookups import LookupPlanner
 from tests.properties.generators import Dice
@@ -53,40 +56,69 @@ class Traced:
     unmet: bool
 
 
-def traced(view: Relation, columns: tuple[Attribute, ...], keys: set[Row], state: State) -> Traced:
-    """What the rules find, each step evaluated by the oracle."""
-    found = trace(view, columns)
-    given: dict[str, Bag] = {}
-    if found.keys is not None:
-        given[found.keys.name] = Counter(keys)
-    database = Database(state, given=given)
-    for step in found.steps:
-        given[step.leaf.name] = evaluate(step.relation, database)
-    return _contributions(found, view, database)
+class _Steps:
+    """The evaluations of one lineage: over whole tables, or over what the planner's lookups find."""
 
+    def __init__(self, state: State, dice: Dice | None, known: Mapping[Leaf, Bag]) -> None:
+        self._fetched = Fetched(state, held=dict(known))
+        self._dice = dice
+        self._planner = LookupPlanner(stored="")
 
-def looked_up(
-    view: Relation, columns: tuple[Attribute, ...], keys: set[Row], state: State, dice: Dice
-) -> Traced:
-    """The same over nothing but the rows that the planner's lookups find, by ways that the dice pick."""
-    found = trace(view, columns)
-    fetched = Fetched(state)
-    if found.keys is not None:
-        fetched.held[found.keys] = Counter(keys)
-    planner = LookupPlanner(stored="")
-    for step in found.steps:
-        relation, lookups = planner.step(step.relation)
+    def begin(self, found: Trace, keys: Bag) -> None:
+        if found.keys is not None:
+            self._fetched.held[found.keys] = keys
+        for step in found.steps:
+            self._fetched.held[step.leaf] = self.evaluated(step.relation)
+
+    def evaluated(self, relation: Relation) -> Bag:
+        if self._dice is None:
+            return evaluate(relation, self._fetched)
+        planned, lookups = self._planner.step(relation)
         for lookup in lookups:
-            if lookup.leaf not in fetched.held:
-                fetched.fetch(lookup, dice)
-        fetched.held[step.leaf] = evaluate(relation, fetched)
-    return _contributions(found, view, fetched)
+            if lookup.leaf not in self._fetched.held:
+                self._fetched.fetch(lookup, self._dice)
+        return evaluate(planned, self._fetched)
 
 
-def _contributions(found: Trace, view: Relation, database: Database) -> Traced:
+def traced(
+    view: Relation,
+    columns: tuple[Attribute, ...],
+    keys: set[Row],
+    state: State,
+    dice: Dice | None = None,
+) -> Traced:
+    """What the rules find, evaluated by the oracle.
+
+    With dice it is evaluated over the rows that lookups find and no others, by ways that the dice pick.
+    """
     rows: Occurrences = {scan: set() for scan in scans(view)}
-    rows |= {one.scan: set(evaluate(one.rows, database)) for one in found.contributions}
-    return Traced(rows, any(evaluate(one.rows, database) for one in found.absences))
+    unmet = False
+
+    def follow(found: Trace, keys: Bag, known: Mapping[Leaf, Bag]) -> None:
+        nonlocal unmet
+        steps = _Steps(state, dice, known)
+        steps.begin(found, keys)
+        for one in found.contributions:
+            rows[one.scan] |= set(steps.evaluated(one.rows))
+        unmet = unmet or any(steps.evaluated(one.rows) for one in found.absences)
+        for repeated in found.recursions:
+            below = levels(repeated, found.new)
+            read = dict.fromkeys(below.leaves, steps.evaluated(below.everything))
+            first = steps.evaluated(below.first)
+            follow(below.trace, all_levels(below, first, read), read)
+
+    def all_levels(below: Levels, rows: Bag, read: Mapping[Leaf, Bag]) -> Bag:
+        """The sought rows of a recursion with all that they come from."""
+        seen = rows
+        while below.further is not None and rows:
+            steps = _Steps(state, dice, {**read, below.seen: seen})
+            steps.begin(below.trace, rows)
+            rows = steps.evaluated(below.further)
+            seen = seen + rows
+        return seen
+
+    follow(trace(view, columns), Counter(keys), {})
+    return Traced(rows, unmet)
 
 
 def asked(view: Relation, columns: tuple[Attribute, ...], keys: set[Row], state: State) -> Bag:
@@ -100,18 +132,38 @@ def asked(view: Relation, columns: tuple[Attribute, ...], keys: set[Row], state:
 
 def defined(view: Relation, rows: set[Row], state: State) -> Traced:
     """The lineage of rows of a view by its definition."""
-    database = Database(state)
     found: Occurrences = {scan: set() for scan in scans(view)}
     unmet: list[Row] = []
 
-    def down(node: Relation, wanted: set[Row]) -> None:
-        if isinstance(node, Scan):
-            found[node] = wanted
-            return
+    def down(node: Relation, wanted: set[Row], database: Database) -> set[Row]:
+        """Follow rows to the tables; the rows of the level before that they come from, in a step."""
+        match node:
+            case Scan():
+                found[node] |= wanted
+                return set()
+            case Previous():
+                return wanted
+            case Recursion():
+                return through_levels(node, wanted, database)
+        earlier = set()
         for operand, some in _operands(node, wanted, database, unmet):
-            down(operand, some)
+            earlier |= down(operand, some, database)
+        return earlier
 
-    down(view, rows)
+    def through_levels(node: Recursion, wanted: set[Row], database: Database) -> set[Row]:
+        every = evaluate(node, database)
+        inside = replace(database, levels={node.loop: every})
+        seen = set(wanted)
+        while True:
+            step = {row for row in evaluate(node.step, inside) if row in seen}
+            further = down(node.step, step, inside)
+            if further <= seen:
+                break
+            seen |= further
+        down(node.anchor, {row for row in evaluate(node.anchor, database) if row in seen}, database)
+        return set()
+
+    down(view, rows, Database(state))
     return Traced(found, bool(unmet))
 
 

@@ -10,7 +10,7 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, assert_never
 
@@ -40,7 +40,9 @@ from freshview.algebra.relations import (
     Limit,
     MarkJoin,
     OuterJoin,
+    Previous,
     Project,
+    Recursion,
     Relation,
     Repeat,
     Scan,
@@ -90,6 +92,8 @@ class Database:
     deltas: Mapping[str, Table] = field(default_factory=dict)
     given: Mapping[str, Bag] = field(default_factory=dict)
     """What earlier steps have computed, by the names of their temporaries."""
+    levels: Mapping[int, Bag] = field(default_factory=dict)
+    """The level before of each recursion whose step is being evaluated."""
 
     def leaf(self, leaf: Leaf) -> Bag:
         match leaf:
@@ -103,6 +107,8 @@ class Database:
                 return counted
             case Given(name, _):
                 return self.given[name]
+            case Previous(loop, _):
+                return self.levels[loop]
             case Values(_, rows):
                 return Counter(tuple(function(one, ())(()) for one in row) for row in rows)
 
@@ -110,7 +116,7 @@ class Database:
 def evaluate(relation: Relation, database: Database) -> Bag:
     """The value of a relation: its rows, each with the number of its copies."""
     match relation:
-        case Scan() | Changes() | Given() | Values():
+        case Scan() | Changes() | Given() | Values() | Previous():
             return database.leaf(relation)
         case Select(child, predicate):
             holds = function(predicate, child.attributes)
@@ -168,6 +174,8 @@ def evaluate(relation: Relation, database: Database) -> Bag:
             )
         case Generate():
             return _generated(relation, database)
+        case Recursion():
+            return _recursive(relation, database)
         case _:
             assert_never(relation)
 
@@ -383,6 +391,22 @@ def _generated(node: Generate, database: Database) -> Bag:
         for row, count in evaluate(node.child, database).items()
         for one in elements(row) or nothing
     )
+
+
+LEVELS_MAX = 100
+"""More levels than Spark makes of a recursion that names no limit of its own."""
+
+
+def _recursive(node: Recursion, database: Database) -> Bag:
+    """Level by level, until one has no rows."""
+    level = evaluate(node.anchor, database)
+    found = Counter(level)
+    for _ in range(node.levels or LEVELS_MAX):
+        level = evaluate(node.step, replace(database, levels={**database.levels, node.loop: level}))
+        if not level:
+            return found
+        found.update(level)
+    raise ArithmeticError("a recursion does not end")
 
 
 def _outer_join(node: OuterJoin, database: Database) -> Bag:

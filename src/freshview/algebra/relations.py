@@ -356,11 +356,45 @@ class Limit:
         return self.child.attributes
 
 
-Leaf = Scan | Changes | Given | Values
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """The rows that the level before has made, inside the step of a recursion."""
+
+    loop: int
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        _unique(self.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class Recursion:
+    """R₀ ⊎ R₁ ⊎ …, R₀ the anchor, Rᵢ₊₁ the step over Rᵢ, until a level is empty (WITH RECURSIVE).
+
+    Leaves ``Previous`` of the same ``loop`` stand for Rᵢ inside the step. More levels than ``levels``
+    are an error; None leaves that to Spark's setting.
+    """
+
+    anchor: Relation
+    step: Relation
+    loop: int
+    levels: int | None
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        _unique(self.attributes)
+        for operand in (self.anchor, self.step):
+            if len(operand.attributes) != len(self.attributes):
+                raise MalformedRelation(
+                    f"a level of {len(operand.attributes)} columns in {len(self.attributes)}"
+                )
+
+
+Leaf = Scan | Changes | Given | Values | Previous
 Conditional = Join | OuterJoin | Semijoin | MarkJoin
 SetOperation = Intersection | Difference
 Unary = Select | Project | Aggregate | Repeat | Window | Expand | Generate | Sort | Limit
-Relation = Leaf | Conditional | SetOperation | Unary | Union
+Relation = Leaf | Conditional | SetOperation | Unary | Union | Recursion
 
 
 def keep(attribute: Attribute) -> Output:

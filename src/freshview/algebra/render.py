@@ -19,7 +19,9 @@ from freshview.algebra.relations import (
     MarkJoin,
     OuterJoin,
     Output,
+    Previous,
     Project,
+    Recursion,
     Relation,
     Repeat,
     Scan,
@@ -57,6 +59,11 @@ def describe(relation: Relation) -> str:
             return f"Δ{table}({names(columns)})"
         case Given(name, attributes):
             return f"{name}({names(attributes)})"
+        case Previous(loop, attributes):
+            return f"level of {loop}({names(attributes)})"
+        case Recursion(_, _, loop, levels, attributes):
+            most = "" if levels is None else f" to level {levels}"
+            return f"recursion {loop}({names(attributes)}){most}"
         case Values(attributes, rows):
             return f"values({names(attributes)}) of {len(rows)}"
         case Select(_, predicate):

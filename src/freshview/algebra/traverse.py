@@ -19,7 +19,9 @@ from freshview.algebra.relations import (
     Limit,
     MarkJoin,
     OuterJoin,
+    Previous,
     Project,
+    Recursion,
     Relation,
     Repeat,
     Scan,
@@ -36,8 +38,10 @@ from freshview.algebra.schema import Attribute, Numbering
 
 def children(relation: Relation) -> tuple[Relation, ...]:
     match relation:
-        case Scan() | Changes() | Given() | Values():
+        case Scan() | Changes() | Given() | Values() | Previous():
             return ()
+        case Recursion():
+            return (relation.anchor, relation.step)
         case Join() | OuterJoin() | Semijoin() | MarkJoin() | Intersection() | Difference():
             return (relation.left, relation.right)
         case Union():
@@ -52,8 +56,10 @@ def with_children(relation: Relation, new: tuple[Relation, ...]) -> Relation:
     if all(a is b for a, b in zip(children(relation), new, strict=True)):
         return relation
     match relation:
-        case Scan() | Changes() | Given() | Values():
+        case Scan() | Changes() | Given() | Values() | Previous():
             return relation
+        case Recursion():
+            return replace(relation, anchor=new[0], step=new[1])
         case Join() | OuterJoin() | Semijoin() | MarkJoin() | Intersection() | Difference():
             return replace(relation, left=new[0], right=new[1])
         case Union():
@@ -130,7 +136,9 @@ def _roots(node: Relation) -> tuple[Expression, ...]:
             return tuple(key.expression for key in node.order)
         case Values():
             return tuple(value for row in node.rows for value in row)
-        case Scan() | Changes() | Given() | Union() | Intersection() | Difference():
+        case Scan() | Changes() | Given() | Previous():
+            return ()
+        case Union() | Intersection() | Difference() | Recursion():
             return ()
 
 

@@ -17,7 +17,9 @@ from freshview.algebra.relations import (
     Limit,
     MarkJoin,
     OuterJoin,
+    Previous,
     Project,
+    Recursion,
     Relation,
     Repeat,
     Scan,
@@ -29,6 +31,7 @@ from freshview.algebra.relations import (
     Window,
 )
 from freshview.algebra.render import describe
+from freshview.algebra.traverse import tables
 from freshview.delta.aggregate import aggregate_delta
 from freshview.delta.derivation import Derivation, Signed
 from freshview.delta.exactness import check_groups, check_order
@@ -39,6 +42,7 @@ from freshview.delta.moving_window import moving_window_delta
 from freshview.delta.multiplicity import set_operation_delta
 from freshview.delta.outer_join import outer_join_delta
 from freshview.delta.projection import projection_delta, repetition_delta
+from freshview.delta.recursion import recursion_delta
 from freshview.delta.selection import selection_delta
 from freshview.delta.semijoin import mark_join_delta, semijoin_delta
 from freshview.delta.union import union_delta
@@ -59,7 +63,7 @@ def derive(relation: Relation, derivation: Derivation) -> Signed | None:
     match relation:
         case Scan():
             return derivation.scan(relation)
-        case Values():
+        case Values() | Previous():
             return None
         case Select(child, _):
             delta = below(child)
@@ -106,6 +110,11 @@ def derive(relation: Relation, derivation: Derivation) -> Signed | None:
         case Generate(child):
             delta = below(child)
             return None if delta is None else generation_delta(relation, delta)
+        case Recursion(anchor, step):
+            alone = Derivation(relation, tables(relation))
+            derive(anchor, alone)
+            derive(step, alone)
+            return recursion_delta(relation, derivation)
         case Changes() | Given():
             raise AssertionError(f"{describe(relation)} is no part of a view")
         case _:

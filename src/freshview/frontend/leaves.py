@@ -28,7 +28,6 @@ SEPARATOR = "\x01"
 REASONS = {
     "Sample": "which rows a sample takes is decided anew at each evaluation",
     "Tail": "tail() is an action on the rows in their order, not a relation",
-    "UnionLoop": "a recursive query has no bounded expression in the algebra",
     "EventTimeWatermark": "a watermark belongs to a stream, a view is over tables",
     "CollectMetrics": "observe() reports on each evaluation, and a refresh evaluates only changes",
     "Join LeftSingle": "the correlated subquery may give several rows; aggregate or limit it to one",

@@ -9,6 +9,7 @@ not survive the outer joins that our rules may put above a node.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,9 @@ from freshview.algebra.relations import (
     MarkJoin,
     OuterJoin,
     Output,
+    Previous,
     Project,
+    Recursion,
     Relation,
     Select,
     Semijoin,
@@ -76,6 +79,8 @@ class PlanImport:
     def __init__(self, scala: Scala) -> None:
         self._scala = scala
         self._numbering = Numbering(0)
+        self._loops: dict[int, int] = {}
+        self._loop_numbers = itertools.count(1)
         self._expressions = ExpressionImport(scala, self._subquery, self._exists)
         self._nodes: dict[str, Callable[[JavaObject], Imported]] = {
             "Project": self._project,
@@ -83,6 +88,8 @@ class PlanImport:
             "Join": self._join,
             "Aggregate": self._aggregate,
             "Union": self._union,
+            "UnionLoop": self._recursion,
+            "UnionLoopRef": self._level,
             "Intersect": self._set_operation,
             "Intersect All": self._set_operation,
             "Except": self._set_operation,
@@ -227,6 +234,24 @@ class PlanImport:
         output = self._new_columns(items(plan.output()))
         relation = Union(tuple(children), tuple(attribute for _, attribute in output))
         return Imported(relation, output)
+
+    def _recursion(self, plan: JavaObject) -> Imported:
+        """WITH RECURSIVE. Spark's number of the loop comes again where its table is read twice."""
+        anchor = self._exactly(self.node(plan.anchor()))
+        loop = self._loops[plan.id()] = next(self._loop_numbers)
+        step = self._exactly(self.node(plan.recursion()))
+        output = self._new_columns(items(plan.output()))
+        levels = plan.maxDepth().get() if plan.maxDepth().isDefined() else None
+        attributes = tuple(attribute for _, attribute in output)
+        return Imported(Recursion(anchor, step, loop, levels, attributes), output)
+
+    def _level(self, plan: JavaObject) -> Imported:
+        """The rows of the level before, which the step of a recursion reads."""
+        if plan.accumulated():
+            raise refused("UnionLoopRef", plan)
+        output = self._new_columns(items(plan.output()))
+        level = Previous(self._loops[plan.loopId()], tuple(attribute for _, attribute in output))
+        return Imported(level, output)
 
     def _set_operation(self, plan: JavaObject) -> Imported:
         left, right = (self._exactly(self.node(child)) for child in items(plan.children()))

@@ -33,7 +33,9 @@ from freshview.algebra.relations import (
     MarkJoin,
     OuterJoin,
     Output,
+    Previous,
     Project,
+    Recursion,
     Relation,
     Repeat,
     Scan,
@@ -51,7 +53,7 @@ from freshview.algebra.schema import Attribute, Numbering
 def carried(node: Relation, new: Numbering) -> Relation:
     """E⁺. Its attributes are those of E and more, except below ∩ and −, whose operands keep theirs."""
     match node:
-        case Scan() | Changes() | Given() | Values():
+        case Scan() | Changes() | Given() | Values() | Previous() | Recursion():
             return node
         case Project():
             return _projection(node, new)

@@ -16,7 +16,9 @@ from freshview.algebra.relations import (
     Limit,
     MarkJoin,
     OuterJoin,
+    Previous,
     Project,
+    Recursion,
     Relation,
     Repeat,
     Scan,
@@ -32,8 +34,10 @@ from freshview.algebra.relations import (
 def is_empty_over_nothing(node: Relation) -> bool:
     """E(∅) = ∅, as far as the operators tell: not where there are constants or a global aggregate."""
     match node:
-        case Scan() | Changes() | Given():
+        case Scan() | Changes() | Given() | Previous():
             return True
+        case Recursion(anchor):
+            return is_empty_over_nothing(anchor)
         case Values(_, rows):
             return not rows
         case Aggregate(child, group, _):

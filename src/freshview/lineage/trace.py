@@ -27,7 +27,9 @@ from freshview.algebra.relations import (
     Limit,
     MarkJoin,
     OuterJoin,
+    Previous,
     Project,
+    Recursion,
     Relation,
     Repeat,
     Scan,
@@ -64,6 +66,22 @@ class Contribution:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeated:
+    """Rows of a recursion. Which rows they come from is found level by level (``levels.py``)."""
+
+    node: Recursion
+    rows: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Rows of a recursion whose rows are known, in the place where its own step reads them."""
+
+    leaf: Given
+    rows: Relation
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """The lineage of a view's rows as expressions over its tables and ``keys``, in order of evaluation."""
 
@@ -71,6 +89,8 @@ class Trace:
     steps: tuple[Step, ...]
     contributions: tuple[Contribution, ...]
     absences: tuple[Absent, ...]
+    recursions: tuple[Repeated, ...]
+    earlier: tuple[Earlier, ...]
     new: Numbering
     """Hands out attributes that no expression here has."""
 
@@ -98,7 +118,13 @@ def trace(view: Relation, columns: tuple[Attribute, ...]) -> Trace:
             found = Semijoin(whole, keys, all_same(columns, keys.attributes))
         tracing.down(whole, tracing.known(found))
     return Trace(
-        keys, tuple(tracing.steps), tuple(tracing.contributions), tuple(tracing.absences), new
+        keys,
+        tuple(tracing.steps),
+        tuple(tracing.contributions),
+        tuple(tracing.absences),
+        tuple(tracing.recursions),
+        tuple(tracing.earlier),
+        new,
     )
 
 
@@ -110,6 +136,8 @@ class _Tracing:
     steps: list[Step] = field(default_factory=list)
     contributions: list[Contribution] = field(default_factory=list)
     absences: list[Absent] = field(default_factory=list)
+    recursions: list[Repeated] = field(default_factory=list)
+    earlier: list[Earlier] = field(default_factory=list)
 
     def known(self, rows: Relation) -> Relation:
         """The rows as a leaf that an earlier step has evaluated; as they are, if they read no table."""
@@ -126,9 +154,17 @@ class _Tracing:
 
     def down(self, node: Relation, rows: Relation) -> None:
         """Follow rows of a node to the tables below it."""
-        if isinstance(node, Scan):
-            self.contributions.append(Contribution(node, rows))
-            return
+        match node:
+            case Scan():
+                self.contributions.append(Contribution(node, rows))
+            case Given():
+                self.earlier.append(Earlier(node, rows))
+            case Recursion():
+                self.recursions.append(Repeated(node, rows))
+            case _:
+                self._operands(node, rows)
+
+    def _operands(self, node: Relation, rows: Relation) -> None:
         asked: dict[int, tuple[Relation, list[Relation]]] = {}
         for found in _rule(node, rows, self.new):
             match found:
@@ -171,7 +207,7 @@ def _rule(node: Relation, rows: Relation, new: Numbering) -> Iterator[Found]:
             return sought_rows.window(node, rows, new)
         case Values():
             return iter(())
-        case Scan() | Changes() | Given():
+        case Scan() | Changes() | Given() | Previous() | Recursion():
             raise AssertionError(f"{type(node).__name__} is not inside a view's definition")
         case _:
             assert_never(node)

@@ -25,7 +25,9 @@ from freshview.algebra.relations import (
     Limit,
     MarkJoin,
     OuterJoin,
+    Previous,
     Project,
+    Recursion,
     Relation,
     Repeat,
     Scan,
@@ -99,7 +101,7 @@ def demands(node: Relation, asked: Demand) -> Iterator[tuple[Leaf, Demand]]:
     match node:
         case Scan() | Changes() | Given():
             yield node, asked
-        case Values():
+        case Values() | Previous():
             return
         case _:
             for child, demand in _handed_down(node, asked):
@@ -126,6 +128,9 @@ def _handed_down(node: Relation, asked: Demand) -> Iterator[tuple[Relation, Dema
             yield child, _renamed(asked, kept)
         case Expand(child) | Limit(child):
             yield child, Demand(needs=asked.needs)
+        case Recursion(anchor, step):
+            yield anchor, Demand(needs=asked.needs)
+            yield step, Demand(needs=asked.needs)
         case Union(operands, attributes):
             for operand in operands:
                 yield (
@@ -147,7 +152,7 @@ def _handed_down(node: Relation, asked: Demand) -> Iterator[tuple[Relation, Dema
             yield right, _meeting(own, right, left, on)
         case OuterJoin():
             yield from _through_outer_join(node, asked)
-        case Scan() | Changes() | Given() | Values():
+        case Scan() | Changes() | Given() | Values() | Previous():
             return
         case _:
             assert_never(node)

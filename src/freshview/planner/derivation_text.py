@@ -20,6 +20,7 @@ from freshview.algebra.relations import (
     MarkJoin,
     OuterJoin,
     Project,
+    Recursion,
     Relation,
     Repeat,
     Scan,
@@ -116,6 +117,9 @@ class _Writer:
                 return _applied(node, letters)
             case Limit() if role.technique is Technique.GROUP_RECOMPUTE:
                 return f"δ{below[0]} in the order of the stored rows"
+            case Recursion():
+                post, pre = ([n + state for n in below] for state in ("ᵖᵒˢᵗ", "ᵖʳᵉ"))
+                return f"({_applied(node, post)}) ∸ ({_applied(node, pre)})"
             case Limit():
                 return (
                     f"{_applied(node, [below[0] + 'ᵖᵒˢᵗ'])} ∸ {_applied(node, [below[0] + 'ᵖʳᵉ'])}"
@@ -197,6 +201,8 @@ def _applied(node: Relation, below: list[str]) -> str:
         return f"{describe(node)}({below[0]})"
     if isinstance(node, Union):
         return " ⊎ ".join(below)
+    if isinstance(node, Recursion):
+        return f"{describe(node)} from {below[0]} by {below[1]}"
     if len(below) == 2:
         return f"{below[0]} {_sign(node)} {below[1]}"
     return describe(node)

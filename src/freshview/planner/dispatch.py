@@ -22,6 +22,7 @@ from freshview.algebra.relations import (
     MarkJoin,
     OuterJoin,
     Project,
+    Recursion,
     Relation,
     Scan,
     Select,
@@ -213,6 +214,14 @@ TABLE: dict[str, dict[Technique, Cell]] = {
         Technique.CHANGE_TABLE: _NO_ROW,
         Technique.GROUP_RECOMPUTE: _NO_GROUPS,
     },
+    "recursion": {
+        Technique.COUNTING: _SPJU_ONLY,
+        Technique.DELTA: Rule(
+            "δ(R) = Rᵖᵒˢᵗ ∸ Rᵖʳᵉ, R = E₀ ⊎ S(E₀) ⊎ S(S(E₀)) ⊎ …", "the definition"
+        ),
+        Technique.CHANGE_TABLE: _NO_ROW,
+        Technique.GROUP_RECOMPUTE: _NO_GROUPS,
+    },
     "limit": {
         Technique.COUNTING: _SPJU_ONLY,
         Technique.DELTA: Rule(
@@ -261,6 +270,8 @@ def operator_of(node: Relation) -> str | None:
             return "generate"
         case Limit():
             return "limit"
+        case Recursion():
+            return "recursion"
         case _:
             return None
 

@@ -15,6 +15,7 @@ from freshview.algebra.relations import (
     Limit,
     OuterJoin,
     Project,
+    Recursion,
     Relation,
     Select,
     Sort,
@@ -78,6 +79,8 @@ def _plain(node: Relation, depth: int, technique: Technique | None = None) -> It
     if technique is None:
         technique = Technique.COUNTING if is_spju(node) else Technique.DELTA
     yield Role(depth, node, technique)
+    if isinstance(node, Recursion):
+        return  # what is inside is evaluated in both states, and derived by no rule
     for child in children(node):
         yield from _plain(child, depth + 1, technique)
 

@@ -38,15 +38,9 @@ from freshview.frontend.scala import (
     java_session,
     scala_of,
 )
-from freshview.planner.lower import (
-    Occurrence,
-    PlanLowering,
-    Prepared,
-    TableLeaf,
-    as_dataframe,
-    column_names,
-)
+from freshview.planner.lower import Prepared, as_dataframe, column_names
 from freshview.planner.lower_expressions import ExpressionLowering
+from freshview.planner.lower_relations import Occurrence, PlanLowering, TableLeaf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,7 +1,7 @@
 """Drop what is empty whatever the tables hold: branches of a union that a constant rules out.
 
     σ_p(E)       = ∅                 a conjunct of p compares two constants that differ
-    Π_o(∅), σ_p(∅), λ(∅), ω(∅), …    = ∅
+    Π_o(∅), σ_p(∅), λ(∅), ω(∅), …    = ∅, and so for a recursion from ∅
     ∅ ⋈ E, ∅ ⋉ E, E ⋉ ∅, ∅ − E, ∅ ∩ E  = ∅
     E ▷ ∅        = E
     E₁ ⊎ ∅       = E₁
@@ -34,6 +34,7 @@ from freshview.algebra.relations import (
     Limit,
     Output,
     Project,
+    Recursion,
     Relation,
     Select,
     Semijoin,
@@ -70,7 +71,7 @@ def _dropped(node: Relation) -> Relation:
             return _none(node) if is_empty(left) or is_empty(right) else node
         case Semijoin(left, right, _, anti):
             return _none(node) if is_empty(left) or (is_empty(right) and not anti) else node
-        case Difference(left, _):
+        case Difference(left, _) | Recursion(left, _):
             return _none(node) if is_empty(left) else node
         case Aggregate(child, group, _) if group:
             return _none(node) if is_empty(child) else node

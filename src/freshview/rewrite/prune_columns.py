@@ -23,7 +23,9 @@ from freshview.algebra.relations import (
     Limit,
     MarkJoin,
     OuterJoin,
+    Previous,
     Project,
+    Recursion,
     Relation,
     Repeat,
     Scan,
@@ -50,8 +52,10 @@ def _prune(node: Relation, needed: Needed) -> Relation:
     match node:
         case Scan(_, attributes):
             return _replaced(node, attributes=_kept(attributes, needed) or attributes[:1])
-        case Changes() | Given() | Values():
+        case Changes() | Given() | Values() | Previous():
             return node
+        case Recursion(anchor, step):
+            return _replaced(node, anchor=prune_columns(anchor), step=prune_columns(step))
         case Intersection(left, right) | Difference(left, right):
             return _replaced(node, left=prune_columns(left), right=prune_columns(right))
         case Project(child, outputs):

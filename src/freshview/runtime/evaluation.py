@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from freshview.algebra.relations import Relation
 from freshview.algebra.schema import Attribute, quoted
 from freshview.frontend.scala import scala_of
-from freshview.planner.lower import Prepared, TableLeaf, prepare
+from freshview.planner.lower import Prepared, prepare
+from freshview.planner.lower_relations import TableLeaf
 from freshview.planner.small_plans import Bound, SmallPlan, SmallPlans, TooLarge
 from freshview.runtime.catalog import ViewEntry
 from freshview.runtime.kept_plans import NODE_BYTES, KeptPlans

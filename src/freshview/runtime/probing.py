@@ -13,7 +13,7 @@ from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import walk
 from freshview.planner.bounds import Origin
 from freshview.planner.lookups import Probe, Probes
-from freshview.planner.lower import TableLeaf
+from freshview.planner.lower_relations import TableLeaf
 from freshview.storage.interface import Rows
 
 Leaves = Mapping[TableLeaf, Rows]

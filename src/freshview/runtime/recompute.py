@@ -14,7 +14,8 @@ from freshview.algebra.relations import Relation, Scan
 from freshview.algebra.schema import Attribute
 from freshview.algebra.traverse import scans
 from freshview.faults import point
-from freshview.planner.lower import TableLeaf, lower
+from freshview.planner.lower import lower
+from freshview.planner.lower_relations import TableLeaf
 from freshview.planner.strategy import Strategy
 from freshview.reasons import Reason
 from freshview.rewrite.read_clock import fix_clock

@@ -44,9 +44,10 @@ from freshview.lineage.absence_text import absence_text, compared
 from freshview.lineage.asked import Absent, is_comparable
 from freshview.lineage.base_rows import base_rows
 from freshview.lineage.identity import identifying
+from freshview.lineage.levels import Levels, levels
 from freshview.lineage.trace import Contribution, Trace, trace
 from freshview.planner.lookups import LookUp, LookupPlanner
-from freshview.planner.lower import TableLeaf
+from freshview.planner.lower_relations import TableLeaf
 from freshview.planner.plan import Limits
 from freshview.planner.small_plans import Bound
 from freshview.runtime.cancellation import check
@@ -152,14 +153,18 @@ class _Tracing:
             found = trace(relation, identifying(relation))
             versions = {name: source.version for name, source in consumed.sources.items()}
             steps = _Steps(self.parts, self.limits, entry, versions)
-            if found.keys is not None:
-                steps.leaves[found.keys] = picked(rows, [a.name for a in found.keys.attributes])
-            for step in found.steps:
-                steps.leaves[step.leaf] = steps.evaluated(step.relation)
-            for contribution in found.contributions:
-                self._contribution(contribution, found, steps, via)
-            for absent in found.absences:
-                self._absence(absent, found, steps)
+            self._follow(found, rows, steps, via)
+
+    def _follow(self, found: Trace, rows: Rows, steps: _Steps, via: tuple[str, ...]) -> None:
+        """Evaluate a lineage from the rows that it is sought for, and go on in views."""
+        steps.begin(found, rows)
+        for contribution in found.contributions:
+            self._contribution(contribution, found, steps, via)
+        for absent in found.absences:
+            self._absence(absent, found, steps)
+        for repeated in found.recursions:
+            below = levels(repeated, found.new)
+            self._follow(below.trace, *_all_levels(below, steps), via)
 
     def _contribution(
         self, found: Contribution, whole: Trace, steps: _Steps, via: tuple[str, ...]
@@ -210,6 +215,22 @@ class _Tracing:
         return {column: schema[column].dataType.simpleString() for column in names}
 
 
+def _all_levels(below: Levels, steps: _Steps) -> tuple[Rows, _Steps]:
+    """The sought rows of a recursion with all that they come from, and the steps to follow these."""
+    everything = steps.evaluated(below.everything)
+    read: dict[TableLeaf, Rows] = dict.fromkeys(below.leaves, everything)
+    rows = seen = steps.evaluated(below.first)
+    while below.further is not None:
+        level = steps.beside(read)
+        level.begin(below.trace, rows)
+        level.leaves[below.seen] = seen
+        rows = level.evaluated(below.further)
+        if not row_count(rows, 0):
+            break
+        seen = level.together(below.seen, seen, rows)
+    return seen, steps.beside(read)
+
+
 class _Steps:
     """The evaluations for one occurrence of a view, over versions of what it reads."""
 
@@ -220,8 +241,30 @@ class _Steps:
         self.leaves: dict[TableLeaf, Rows] = {}
         self._parts = parts
         self._entry = entry
+        self._limits = limits
         self._bound = Bound(limits.delta_rows, limits.delta_bytes)
         self._planner = LookupPlanner(stored="")
+
+    def beside(self, leaves: Mapping[TableLeaf, Rows]) -> _Steps:
+        """Further steps over the same versions, which know nothing but these rows."""
+        other = _Steps(self._parts, self._limits, self._entry, self.versions)
+        other.leaves.update(leaves)
+        return other
+
+    def begin(self, found: Trace, rows: Rows) -> None:
+        """Evaluate the steps of a lineage from the rows that it is sought for."""
+        if found.keys is not None:
+            self.leaves[found.keys] = picked(rows, [a.name for a in found.keys.attributes])
+        for step in found.steps:
+            self.leaves[step.leaf] = self.evaluated(step.relation)
+
+    def together(self, leaf: Given, some: Rows, others: Rows) -> Rows:
+        """Rows of a leaf and more of them."""
+        if isinstance(some, pa.Table) and isinstance(others, pa.Table):
+            return pa.concat_tables([some, others.cast(some.schema)])
+        spark = self._parts.spark()
+        frames = [frame_of(spark, leaf.attributes, rows) for rows in (some, others)]
+        return frames[0].unionByName(frames[1])
 
     def evaluated(self, relation: Relation) -> Rows:
         """The rows of a relation, in the driver when they are few."""

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from freshview.algebra.relations import Changes, Scan
 from freshview.algebra.traverse import walk
 from freshview.planner.bounds import Range
-from freshview.planner.lower import TableLeaf
+from freshview.planner.lower_relations import TableLeaf
 from freshview.planner.plan import ChangePlan, Steps
 from freshview.planner.strategy import Strategy
 from freshview.runtime.catalog import ViewEntry
