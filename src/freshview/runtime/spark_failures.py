@@ -7,15 +7,20 @@ trace of many lines.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from freshview.errors import FreshviewError, OutOfMemory, SparkFailed, SparkGone, first_line
+from freshview.frontend.scala import JavaObject
 
 _NO_MEMORY = "java.lang.OutOfMemoryError"
 _CAUSES_MAX = 20
+_WAITED = "Exception thrown in awaitResult:"
+"""All that Spark says where one thread waited for another; the cause says what happened."""
+_NEWLINE = "\n"
 
 
 @contextmanager
@@ -31,12 +36,20 @@ def spark_failures(view: str) -> Iterator[None]:
 
 def _of_java(view: str, error: Py4JJavaError) -> FreshviewError:
     """The error by its causes: what a task died of is at the end of a chain of them, or its text."""
-    kinds: list[str] = []
-    cause = error.java_exception
-    while cause is not None and len(kinds) < _CAUSES_MAX:
-        kinds.append(cause.getClass().getName())
-        cause = cause.getCause()
-    reason = f"{kinds[0].rpartition('.')[2]}: {first_line(error)}"
+    causes = list(itertools.islice(_causes(error.java_exception), _CAUSES_MAX))
+    told = next((one for one in causes if _message(one) != _WAITED), causes[0])
+    reason = f"{told.getClass().getSimpleName()}: {_message(told).partition(_NEWLINE)[0]}"
+    kinds = [one.getClass().getName() for one in causes]
     if _NO_MEMORY in kinds or _NO_MEMORY in reason:
         return OutOfMemory(name=view, reason=reason)
     return SparkFailed(name=view, reason=reason)
+
+
+def _causes(error: JavaObject | None) -> Iterator[JavaObject]:
+    while error is not None:
+        yield error
+        error = error.getCause()
+
+
+def _message(error: JavaObject) -> str:
+    return str(error.getMessage() or "").strip()
