@@ -88,17 +88,19 @@ def bags(width: int) -> st.SearchStrategy[Bag]:
     return st.lists(st.tuples(*[value] * width), max_size=4).map(Counter)
 
 
-def rows(width: int, dice: Dice) -> Bag:
+def rows(width: int, dice: Dice, most: int = 4) -> Bag:
     """A bag with nulls and duplicates."""
 
     def value() -> int | None:
         return None if dice.random() < 0.2 else dice.randrange(4)
 
-    return Counter(tuple(value() for _ in range(width)) for _ in range(dice.randrange(5)))
+    return Counter(tuple(value() for _ in range(width)) for _ in range(dice.randrange(most + 1)))
 
 
-def states(dice: Dice) -> dict[str, Table]:
-    return {name: Table(columns, rows(len(columns), dice)) for name, columns in TABLES.items()}
+def states(dice: Dice, most: int = 4) -> dict[str, Table]:
+    return {
+        name: Table(columns, rows(len(columns), dice, most)) for name, columns in TABLES.items()
+    }
 
 
 def transactions(state: dict[str, Table]) -> Callable[[Dice], Transaction]:
@@ -223,6 +225,15 @@ class Builder:
         if kind in (5, 6, 8):
             parts.append(self.predicate(left.attributes + right.attributes))
         return conjunction(tuple(parts))
+
+    def null_safe_join(self, depth: int) -> Relation:
+        """L ⋈_{<=>} σ_{a<=>b}(R), and more conditions on either: nulls that meet nulls."""
+        right = self.relation(depth - 1)
+        one, other = (Column(self.dice.choice(right.attributes)) for _ in range(2))
+        inner = Select(right, self.dice.choice([equal, same])(one, other))
+        left = self.relation(depth - 1)
+        found = same(Column(self.dice.choice(left.attributes)), self.dice.choice([one, other]))
+        return Join(left, inner, found)
 
     def outer_join(self, depth: int, kind: str | None = None) -> Relation:
         left, right = self.relation(depth - 1), self.relation(depth - 1)
@@ -413,6 +424,7 @@ class Builder:
         if depth <= 0:
             return self.scan()
         linear = [self.select, self.project, self.join, self.union, lambda _: self.scan()]
+        linear.append(self.null_safe_join)
         others = [
             self.outer_join, self.semijoin, self.mark_join, self.intersection, self.difference,
             self.distinct, self.grouped, self.window, self.expand, self.generate, self.limit,
@@ -469,6 +481,7 @@ SHAPES: dict[str, Shape] = {
     "equijoin": lambda b: b.join(1, equal=True),
     "non_equijoin": lambda b: b.join(1, equal=False),
     "self_join": _self_join,
+    "null_safe_join": lambda b: b.null_safe_join(1),
     "n_way_join": lambda b: Join(Join(b.join(1, equal=True), b.scan()), b.scan()),
     "union": lambda b: b.union(1),
     "nested": lambda b: b.relation(3),

@@ -7,15 +7,18 @@ leaves out a row that matters gives a wrong view here. Without dice the way is t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 from freshview.algebra.evaluate import Bag, Database, Row, Table, evaluate
 from freshview.algebra.relations import Changes, Leaf, Scan
 from freshview.algebra.traverse import walk
 from freshview.delta.derivation import Kind
 from freshview.delta.transaction import Transaction
+from freshview.group_recompute import top_rows
 from freshview.planner.bounds import Origin, Range
 from freshview.planner.lookups import LookUp, Probe
 from freshview.planner.plan import ChangePlan, change_plan
@@ -187,6 +190,13 @@ def run(
 
 def _has_keys(strategy: Strategy) -> bool:
     return not strategy.is_read_whole
+
+
+@contextmanager
+def spare_rows(least: int) -> Iterator[None]:
+    """Views of first rows keep so few to spare that some deletions use them up."""
+    with patch.object(top_rows, "SPARE_LEAST", least):
+        yield
 
 
 def _touched_rows(change: ChangePlan, fetched: Fetched, stored: Scan, dice: Dice | None) -> Bag:

@@ -28,7 +28,7 @@ from freshview.algebra.schema import Attribute, Numbering
 from freshview.planner.strategy import Technique
 from freshview.planner.techniques import strategy
 from tests.properties.generators import Builder, Dice, dice, states, transactions
-from tests.properties.planned import recomputed, refreshed
+from tests.properties.planned import defined, recomputed, refreshed, visible
 from tests.properties.test_planned import named
 
 Shape = Callable[[Builder], Relation]
@@ -223,5 +223,6 @@ def test_an_aggregate_over_an_aggregate_never_reads_the_changed_table(data: Dice
         stored, reads = refreshed(kept, stored, state, transaction, data)
         state = transaction.apply(state)
         assert stored == recomputed(kept, state)
+        assert visible(kept, stored) == defined(kept, state)
         if set(transaction.deltas) == {"r"}:
             assert reads["r"] == 0

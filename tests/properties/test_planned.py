@@ -9,10 +9,12 @@ from hypothesis import given, settings
 
 from freshview.algebra.evaluate import Bag, Database, Table, evaluate
 from freshview.algebra.expressions import Call, Column
-from freshview.algebra.relations import Join, Output, Project, Relation
+from freshview.algebra.relations import Join, Limit, Output, Project, Relation
 from freshview.algebra.schema import Numbering
+from freshview.algebra.windows import total_order
 from freshview.delta.transaction import Delta, Transaction
 from freshview.group_recompute.top_rows import TopLayout
+from freshview.planner.plan import change_plan
 from freshview.planner.strategy import Strategy, Technique
 from freshview.planner.techniques import strategy
 from tests.properties.generators import (
@@ -25,7 +27,14 @@ from tests.properties.generators import (
     transactions,
     views,
 )
-from tests.properties.planned import defined, recomputed, refreshed, visible
+from tests.properties.planned import (
+    defined,
+    kinds,
+    recomputed,
+    refreshed,
+    spare_rows,
+    visible,
+)
 
 
 def named(view: Relation) -> Relation:
@@ -45,12 +54,14 @@ def check(view: Relation, data: Dice) -> Technique:
     return kept.technique
 
 
-def check_strategy(kept: Strategy, data: Dice) -> list[list[tuple[object, ...]]]:
+def check_strategy(
+    kept: Strategy, data: Dice, state: dict[str, Table] | None = None
+) -> list[list[tuple[object, ...]]]:
     """Three transactions, one of which only inserts, and one that empties all: the recompute each time.
 
     The visible rows after each step, for comparison with those of another strategy.
     """
-    state = data.draw(states)
+    state = data.draw(states) if state is None else state
     stored = recomputed(kept, state)
     shown = []
     for step in range(4):
@@ -83,6 +94,49 @@ def assert_held(kept: Strategy, top: TopLayout, stored: Bag, state: dict[str, Ta
     said = {row[place[top.more]] for row in stored}
     assert len(said) <= 1
     assert said == {True} or everything == held.total()
+
+
+@settings(max_examples=700)
+@given(data=dice)
+def test_a_null_safe_join_is_its_recompute(data: Dice) -> None:
+    check(Builder(data, Numbering(0)).null_safe_join(1), data)
+
+
+def first_rows(data: Dice) -> Strategy:
+    builder = Builder(data, Numbering(0), everything=True)
+    child = builder.relation(data.randint(0, 1))
+    order = tuple(builder.ordering(child.attributes) for _ in range(data.randint(0, 2)))
+    order = total_order(order, child.attributes)
+    view = Limit(child, data.randint(1, 3), data.choice([0, 0, 1]), order)
+    kept = strategy("v", named(view))
+    assert kept.top is not None
+    return kept
+
+
+@settings(max_examples=1500)
+@given(data=dice)
+def test_first_rows_of_many_are_kept_when_those_to_spare_run_out(data: Dice) -> None:
+    kept = first_rows(data)
+    with spare_rows(data.randint(1, 3)):
+        check_strategy(kept, data, states(data, most=14))
+
+
+def test_the_rows_to_spare_do_run_out() -> None:
+    """The base is asked again in some cases, and in most it is not."""
+    asked: Counter[bool] = Counter()
+    for seed in range(200):
+        data = Dice(seed)
+        kept = first_rows(data)
+        state = states(data, most=14)
+        transaction = transactions(state)(data)
+        if change_plan(kept, kinds(transaction)) is None:
+            continue
+        with spare_rows(1):
+            stored = recomputed(kept, state)
+            _, reads = refreshed(kept, stored, state, transaction, None)
+        asked[any(reads[name] for name in state)] += 1
+    assert asked[True] > 20
+    assert asked[False] > 50
 
 
 @settings(max_examples=1000)

@@ -30,6 +30,10 @@ SEEDS = 1_000_000
 _SLICE = 50
 OPERATORS_OF_SQL = 37
 """How many operators ``generator.py`` has; a run of the default size must have met them all."""
+CHANGED_LEAST, BY_DUCKDB_LEAST = 0.5, 100
+"""Of the cases, how many a batch must have changed, and how many of those must have been read by DuckDB too:
+a view that is empty all the time compares nothing."""
+AGAIN = f"{os.path.relpath(sys.executable)} -m tests.random_queries.soak"
 
 
 def run_pure(first: int, count: int) -> pure.Outcome:
@@ -45,6 +49,7 @@ def run_pure(first: int, count: int) -> pure.Outcome:
             total.cases += done.cases
             total.by_technique += done.by_technique
             total.operators += done.operators
+            total.changed += done.changed
             total.wrong |= done.wrong
             if total.cases % 500 == 0 or total.cases == count:
                 passed = time.monotonic() - started
@@ -83,7 +88,7 @@ def tell_wrong(kept: Kept) -> None:
         print(f"  seed {kept.seed}, {kept.technique}: {kept.query.text}")
         for what in kept.wrong[:3]:
             print(f"    {what}")
-        print(f"    again: python -m tests.random_queries.soak --spark-seed {kept.seed}")
+        print(f"    again: {AGAIN} --spark-seed {kept.seed}")
 
 
 def tell_pure(outcome: pure.Outcome) -> bool:
@@ -93,7 +98,11 @@ def tell_pure(outcome: pure.Outcome) -> bool:
     print(f"  operators {dict(outcome.operators)}")
     for seed, what in list(outcome.wrong.items())[:20]:
         print(f"  seed {seed}: {what}")
-        print(f"  again: python -m tests.random_queries.soak --pure-seed {seed}")
+        print(f"  again: {AGAIN} --pure-seed {seed}")
+    print(f"  views that changed: {outcome.changed}")
+    if outcome.changed < CHANGED_LEAST * outcome.cases:
+        print(f"  too few of {outcome.cases} views changed")
+        return False
     return not outcome.wrong
 
 
@@ -107,10 +116,15 @@ def tell_spark(done: Sequence[Kept], *, complete: bool) -> bool:
     print(f"  {portable} of them compared {by_duckdb} times with DuckDB's")
     print(f"  kept by {dict(Counter(kept.technique for kept in done))}")
     print(f"  refreshes {dict(sum((kept.modes for kept in done), Counter[str]()))}")
-    print(f"  views that changed: {sum(kept.effects > 0 for kept in done)}")
+    changed = [kept for kept in done if kept.effects]
+    both = sum(kept.by_duckdb > 0 for kept in changed)
+    print(f"  views that changed: {len(changed)}, {both} of them compared with DuckDB's")
     print(f"  operators {dict(operators)}")
     if complete and len(operators) < OPERATORS_OF_SQL:
         print(f"  only {len(operators)} of {OPERATORS_OF_SQL} operators occurred")
+        return False
+    if complete and (len(changed) < CHANGED_LEAST * len(done) or both < BY_DUCKDB_LEAST):
+        print("  too few views changed")
         return False
     return not wrong
 

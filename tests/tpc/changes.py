@@ -2,14 +2,15 @@
 
 New values come from other rows of the same column, so that changed rows still join and still meet the
 predicates of the queries; new rows take a new number in the last column of their key. What was deleted
-comes back later, half of it at a time, so that groups empty and return.
+comes back later, half of it at a time, so that groups empty and return. A batch may be aimed at rows, which
+are then among those that it deletes.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
@@ -61,6 +62,8 @@ STEADY = {
 }
 """Columns that no update touches. Queries 6, 54 and 58 select the one month or week of a day: a day that
 moves to another month gives them two, which is an error of theirs."""
+AIMED_AT_ROWS_MIN = 20
+"""Tables with fewer rows are not aimed at: with one of them goes every row of many views."""
 SHARE = 0.01
 """Of a table's rows, how many each kind of change touches in a batch."""
 
@@ -68,6 +71,7 @@ _DAY_ZERO = 1_721_425
 """The key of a day is its Julian number."""
 
 Row = dict[str, object]
+Key = tuple[object, ...]
 
 
 class Changing:
@@ -81,10 +85,13 @@ class Changing:
         self.gone: list[Row] = []
         self._last = max((_number(row[key[-1]]) for row in self.rows), default=0)
 
-    def batch(self, dice: random.Random) -> TableChanges:
+    def batch(self, dice: random.Random, aimed: Collection[Key] = ()) -> TableChanges:
         """Some rows deleted, some updated, some new and some of the deleted ones again."""
         few = max(1, round(SHARE * len(self.rows)))
         dice.shuffle(self.rows)
+        if aimed and len(self.rows) >= AIMED_AT_ROWS_MIN:
+            few = max(few, len(aimed))
+            self.rows.sort(key=lambda row: tuple(row[c] for c in self.key) not in aimed)
         back = [self.gone.pop() for _ in range((len(self.gone) + 1) // 2)]
         # A table of one row loses it in one batch of three, and with it goes every row of its views.
         leaving = few if len(self.rows) > 2 or dice.random() < 0.3 else 0
@@ -128,8 +135,12 @@ class Batches:
             for name, rows in tables.items()
         }
 
-    def next(self) -> dict[str, TableChanges]:
-        return {name: table.batch(self._dice) for name, table in self._tables.items()}
+    def next(self, aimed: Mapping[str, Collection[Key]]) -> dict[str, TableChanges]:
+        """The next batch, which deletes the rows of these keys, by table."""
+        return {
+            name: table.batch(self._dice, aimed.get(name, ()))
+            for name, table in self._tables.items()
+        }
 
 
 def _number(value: object) -> int:

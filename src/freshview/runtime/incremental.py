@@ -49,6 +49,7 @@ from freshview.runtime.fetching import rows_that_fit
 from freshview.runtime.outcome import outcome
 from freshview.runtime.parts import Parts
 from freshview.runtime.probing import best_keys, is_idle, read_by
+from freshview.runtime.recompute_reasons import set_policy
 from freshview.runtime.report import ADVANCED, INCREMENTAL, ViewReport
 from freshview.runtime.work import Work, each_once, stored_probes
 from freshview.storage.consolidate import consolidated
@@ -450,5 +451,5 @@ def cheaper(plan: RefreshPlan) -> Reason:
         plan.strategy.view,
         f"incremental is estimated at {costs.incremental_ms:.0f} ms, a recompute at"
         f" {costs.full_ms:.0f} ms",
-        "set the policy to INCREMENTAL to refresh incrementally all the same",
+        f"{set_policy(plan.strategy.view, Policy.INCREMENTAL)} refreshes incrementally all the same",
     )

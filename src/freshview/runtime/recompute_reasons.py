@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from freshview.algebra.clock import is_clock
+from freshview.algebra.schema import quoted
 from freshview.errors import (
     DefinitionChanged,
     DefinitionUnavailable,
@@ -23,12 +24,6 @@ from freshview.runtime.schema_changes import changed_schema
 WITHOUT_STATE = (NotFresh, HistoryLost, TableMissing)
 """What keeps a view's own last commit from being read, so that the view is computed anew."""
 
-ASKED_FOR_FULL = Reason(
-    "POLICY_FULL",
-    "the refresh",
-    "a full recompute was asked for",
-    "refresh without --full, and ALTER MATERIALIZED VIEW … SET POLICY AUTO",
-)
 _ONCE = "refresh it once with --full: then it is incremental again"
 
 
@@ -46,7 +41,12 @@ def reason_for_full(
     or has other columns, or the function of the view is another one, or its technique.
     """
     if policy is Policy.FULL:
-        return ASKED_FOR_FULL
+        return Reason(
+            "POLICY_FULL",
+            "the refresh",
+            "a full recompute was asked for",
+            f"refresh without --full, and {set_policy(entry.name, Policy.AUTO)}",
+        )
     for name, source in vector.items():
         if is_clock(name):
             continue  # it may go back, and that is a change like any other
@@ -74,6 +74,11 @@ def reason_for_full(
             _ONCE,
         )
     return reason
+
+
+def set_policy(view: str, policy: Policy) -> str:
+    """The statement that gives a view another policy."""
+    return f"ALTER MATERIALIZED VIEW {quoted(view)} SET POLICY {policy.value}"
 
 
 def _is_stored_so(parts: Parts, entry: ViewEntry, strategy: Strategy, consumed: Consumed) -> bool:
