@@ -1,7 +1,8 @@
 """Seeded batches of inserts, updates and deletes on every table of a TPC database.
 
 New values come from other rows of the same column, so that changed rows still join and still meet the
-predicates of the queries; new rows take a new number in the last column of their key. What was deleted
+predicates of the queries; new rows take a new number in the last column of their key, and later ones refer
+to them. What was deleted
 comes back later, half of it at a time, so that groups empty and return. A batch may be aimed at rows, which
 are then among those that it deletes.
 """
@@ -54,6 +55,38 @@ KEYS: dict[str, dict[str, tuple[str, ...]]] = {
         "web_site": ("web_site_sk",),
     },
 }
+REFERENCES = {
+    "tpch": {
+        "custkey": "customer",
+        "nationkey": "nation",
+        "orderkey": "orders",
+        "partkey": "part",
+        "regionkey": "region",
+        "suppkey": "supplier",
+    },
+    "tpcds": {
+        "_addr_sk": "customer_address",
+        "_call_center_sk": "call_center",
+        "_catalog_page_sk": "catalog_page",
+        "_cdemo_sk": "customer_demographics",
+        "_customer_sk": "customer",
+        "_date_sk": "date_dim",
+        "_hdemo_sk": "household_demographics",
+        "_income_band_sk": "income_band",
+        "_item_sk": "item",
+        "_promo_sk": "promotion",
+        "_reason_sk": "reason",
+        "_ship_mode_sk": "ship_mode",
+        "_store_sk": "store",
+        "_time_sk": "time_dim",
+        "_warehouse_sk": "warehouse",
+        "_web_page_sk": "web_page",
+        "_web_site_sk": "web_site",
+    },
+}
+"""How the name of a column ends that holds the key of a row of a table."""
+REFERRED = 0.3
+"""How often a changed row comes to refer to a row that was inserted before it."""
 STEADY = {
     "date_dim": (
         *("d_date", "d_date_id", "d_day_name", "d_dow", "d_dom", "d_moy", "d_qoy", "d_year"),
@@ -83,6 +116,10 @@ class Changing:
         self.steady = steady
         self.rows: list[Row] = rows.to_pylist()
         self.gone: list[Row] = []
+        self.inserted: list[object] = []
+        """The last column of the key of each row that was new."""
+        self.references: dict[str, Changing] = {}
+        """The tables that its columns refer to."""
         self._last = max((_number(row[key[-1]]) for row in self.rows), default=0)
 
     def batch(self, dice: random.Random, aimed: Collection[Key] = ()) -> TableChanges:
@@ -99,6 +136,7 @@ class Changing:
         updated = [self._updated(row, dice) for row in self.rows[:few]]
         self.rows[: len(updated)] = updated
         added = [self._new(row, dice) for row in dice.choices(self.rows or deleted, k=few)]
+        self.inserted += [row[self.key[-1]] for row in added]
         self.gone += deleted
         self.rows += [*back, *added]
         return TableChanges(
@@ -115,11 +153,20 @@ class Changing:
         changed = dict(row)
         for name in dice.sample(free, min(len(free), dice.randint(1, 3))):
             changed[name] = None if dice.random() < 0.05 else dice.choice(self.rows or [row])[name]
-        return changed
+        return self._referring(changed, set(free), dice)
+
+    def _referring(self, row: Row, columns: Collection[str], dice: random.Random) -> Row:
+        """The row, which may refer to a new row of another table by one of the columns."""
+        ways = [n for n, other in self.references.items() if n in columns and other.inserted]
+        if ways and dice.random() < REFERRED:
+            name = dice.choice(ways)
+            row[name] = dice.choice(self.references[name].inserted)
+        return row
 
     def _new(self, like: Row, dice: random.Random) -> Row:
         self._last += 1
         new = {**self._updated(like, dice), self.key[-1]: self._last}
+        new = self._referring(new, self.key[:-1], dice)
         if "d_date" in self.steady:
             new["d_date"] = dt.date.fromordinal(self._last - _DAY_ZERO)
         return new
@@ -134,6 +181,11 @@ class Batches:
             name: Changing(rows, KEYS[kind][name], STEADY.get(name, ()))
             for name, rows in tables.items()
         }
+        for name, table in self._tables.items():
+            for column in table.schema.names:
+                for ending, other in REFERENCES[kind].items():
+                    if column.endswith(ending) and other != name:
+                        table.references[column] = self._tables[other]
 
     def next(self, aimed: Mapping[str, Collection[Key]]) -> dict[str, TableChanges]:
         """The next batch, which deletes the rows of these keys, by table."""
