@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ from tests.frontend.samples import QUERIES, schemas
 from tests.goldens import check_golden
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -188,6 +189,32 @@ def test_operators_without_algebra_are_named(definitions: SparkSession) -> None:
     with pytest.raises(UnsupportedOperator) as caught:
         import_sql(definitions, "SELECT * FROM orders TABLESAMPLE (10 PERCENT)")
     assert caught.value.parameters["operator"] == "Sample"
+
+
+PROGRAMS: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "MapInPandas": lambda df: df.mapInPandas(lambda rows: rows, "a int"),
+    "MapInArrow": lambda df: df.mapInArrow(lambda rows: rows, "a int"),
+    "FlatMapGroupsInPandas": lambda df: df.groupBy("a").applyInPandas(lambda g: g, "a int"),
+    "FlatMapGroupsInArrow": lambda df: df.groupBy("a").applyInArrow(lambda g: g, "a int"),
+    "FlatMapCoGroupsInPandas": lambda df: (
+        df.groupBy("a").cogroup(df.groupBy("a")).applyInPandas(lambda g, _: g, "a int")
+    ),
+    "FlatMapCoGroupsInArrow": lambda df: (
+        df.groupBy("a").cogroup(df.groupBy("a")).applyInArrow(lambda g, _: g, "a int")
+    ),
+    "ScriptTransformation": lambda df: df.sparkSession.sql(
+        "SELECT TRANSFORM(a) USING 'cat' AS (a INT) FROM {df}", df=df
+    ),
+}
+
+
+@pytest.mark.parametrize("operator", PROGRAMS)
+def test_programs_over_rows_are_refused_by_name(operator: str, definitions: SparkSession) -> None:
+    df = definitions.createDataFrame([(1,)], "a int")
+    with pytest.raises(UnsupportedOperator) as caught:
+        import_dataframe(PROGRAMS[operator](df))
+    assert caught.value.parameters["operator"] == operator
+    assert "a pandas aggregate" in str(caught.value.parameters["reason"])
 
 
 def test_constants_are_limited(definitions: SparkSession) -> None:

@@ -28,6 +28,15 @@ SEPARATOR = "\x01"
 REASONS = {
     "Sample": "which rows a sample takes is decided anew at each evaluation",
     "Tail": "tail() is an action on the rows in their order, not a relation",
+    **dict.fromkeys(
+        (
+            *("MapInPandas", "MapInArrow", "ScriptTransformation"),
+            *("FlatMapGroupsInPandas", "FlatMapGroupsInArrow"),
+            *("FlatMapCoGroupsInPandas", "FlatMapCoGroupsInArrow"),
+        ),
+        "a program over whole partitions or groups may do anything with them; a UDF or a pandas aggregate"
+        " does not",
+    ),
     "EventTimeWatermark": "a watermark belongs to a stream, a view is over tables",
     "CollectMetrics": "observe() reports on each evaluation, and a refresh evaluates only changes",
     "Join LeftSingle": "the correlated subquery may give several rows; aggregate or limit it to one",
