@@ -22,7 +22,7 @@ from freshview.errors import (
 from freshview.frontend.catalyst import definition_session, import_dataframe, import_sql, stand_in
 from freshview.frontend.leaves import CONSTANT_ROWS_MAX
 from freshview.frontend.reasons import clock_refusals, refusals
-from freshview.frontend.rules import FINISHING, JOINING, PULLING
+from freshview.frontend.rules import FILTERING, FINISHING, JOINING, PULLING, VALUING
 from freshview.frontend.scala import CATALYST, scala_of
 from tests.frontend.samples import QUERIES, schemas
 from tests.goldens import check_golden
@@ -269,6 +269,6 @@ def test_python_functions_say_whether_they_are_deterministic(definitions: SparkS
 
 
 def test_every_rule_exists_in_this_spark(spark: SparkSession) -> None:
-    for rule in (*FINISHING, *PULLING, *JOINING):
+    for rule in (*FINISHING, *PULLING, *VALUING, *FILTERING, *JOINING):
         assert scala_of(spark).singleton(CATALYST + rule.name) is not None
         assert rule.reason

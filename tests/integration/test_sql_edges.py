@@ -22,7 +22,8 @@ from freshview.runtime.report import ADVANCED, INCREMENTAL
 from freshview.runtime.warehouse import Warehouse, open_warehouse
 from freshview.storage.native import NativeStorage
 from tests.integration.edge_batches import BATCHES, SCHEMAS, START
-from tests.integration.sql_edges import CASES, Bag
+from tests.integration.edges import Bag
+from tests.integration.sql_edges import CASES
 
 pytestmark = pytest.mark.spark
 

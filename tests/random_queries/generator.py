@@ -175,20 +175,35 @@ class Generator:
         within = f"SELECT {b.name} FROM {self._nested(right)}{where}"
         test = f"{a.name} {negated}IN ({within})"
         operator = f"{negated}in"
-        if self.dice.random() < 0.3:
-            test = self.dice.choice(
-                [
-                    f"NOT ({test} AND {self.scalar.condition(left.columns, 0)})",
-                    f"NOT ({test} OR {self.scalar.condition(left.columns, 0)})",
-                    f"({test}) = FALSE",
-                ]
-            )
+        if self.dice.random() < 0.4:
+            for _ in range(self.dice.randrange(1, 4)):
+                test = self._below_not(test, left.columns)
             operator += " below not"
         elif self.dice.random() < 0.2:
             test = f"({test} OR {self.scalar.condition(left.columns, 0)})"
             operator += " in or"
-        text = f"SELECT * FROM {self._nested(left)} WHERE {test}"
+        from_left = f"FROM {self._nested(left)}"
+        if self.dice.random() < 0.3:
+            made, shown = self.name("e"), ", ".join(column.name for column in left.columns)
+            from_left = f"FROM (SELECT *, {test} AS {made} {from_left}) {self.name('q')}"
+            text = f"SELECT {shown} {from_left} WHERE {self.dice.choice(['', 'NOT '])}{made}"
+        else:
+            text = f"SELECT * {from_left} WHERE {test}"
         return self._made(operator.lower(), text, left.columns, left.rows / 2, left, right)
+
+    def _below_not(self, test: str, columns: Sequence[Column]) -> str:
+        """A test inside of one more NOT, AND, OR or comparison."""
+        other = self.scalar.condition(columns, 0)
+        return self.dice.choice(
+            [
+                f"NOT ({test} AND {other})",
+                f"NOT ({test} OR {other})",
+                f"({other} AND {test})",
+                f"({test} OR {other})",
+                f"NOT ({test})",
+                f"({test}) = FALSE",
+            ]
+        )
 
     def scalar_subquery(self, depth: int) -> Relation:
         """One value of another relation, shown or compared."""

@@ -48,24 +48,33 @@ PULLING: tuple[CatalystRule, ...] = (
 )
 """Applied in rounds until nothing changes: each round exposes the subqueries one level deeper."""
 
-JOINING: tuple[CatalystRule, ...] = (
+VALUING: tuple[CatalystRule, ...] = (
     CatalystRule("optimizer.ReplaceDeduplicateWithAggregate", "dropDuplicates() is a grouping"),
     CatalystRule("optimizer.ReplaceDistinctWithAggregate", "DISTINCT is a grouping"),
     CatalystRule(
         "optimizer.RewriteCorrelatedScalarSubquery", "a correlated value is an outer join"
     ),
     CatalystRule("optimizer.RewriteLateralSubquery", "LATERAL is a join"),
+)
+"""Applied after them in each round, to a query inside of another one before that other one."""
+
+FILTERING: tuple[CatalystRule, ...] = (
     CatalystRule(
-        "optimizer.PushPredicateThroughJoin", "NOT IN is null-aware in a filter, and not in ON"
+        "optimizer.PushDownPredicates", "IN is null-aware in a filter, and not in SELECT or ON"
     ),
     CatalystRule("optimizer.SimplifyBinaryComparison", "(a IN …) = false is NOT (a IN …)"),
     CatalystRule(
         "optimizer.BooleanSimplification", "NOT goes down to IN, which is null-aware only below it"
     ),
+)
+"""Applied then, until nothing changes, to a query with IN in it: Spark decides by the place of an IN whether
+it is null-aware, after it has brought filters down and simplified them."""
+
+JOINING: tuple[CatalystRule, ...] = (
     CatalystRule("optimizer.RewritePredicateSubquery", "EXISTS and IN are semi and antijoins"),
     CatalystRule("optimizer.RewriteWithExpression", "shared parts inside former subqueries"),
 )
-"""Applied after them in each round, to a query inside of another one before that other one."""
+"""Applied last in each round."""
 
 ROUNDS_MAX = 20
 """No query nests subqueries deeper than this; a rule that never settles is stopped."""
@@ -75,19 +84,28 @@ def desugared(scala: Scala, plan: JavaObject) -> JavaObject:
     """The analyzed plan in the operators that the import knows; the same bag of rows."""
     plan = scala.type(CATALYST + "optimizer.InlineCTE")(True, False).apply(plan)
     plan = with_subqueries(scala, plan, lambda part: _finished(scala, part))
-    for _ in range(ROUNDS_MAX):
-        new = _decorrelated(scala, plan)
-        if new.fastEquals(plan):
-            break
-        plan = new
-    return plan
+    return _settled(lambda part: _decorrelated(scala, part), plan)
 
 
 def _decorrelated(scala: Scala, plan: JavaObject) -> JavaObject:
     """One round: correlation is pulled up from the outside in, and becomes joins from the inside out."""
     plan = _applied(scala, PULLING, plan)
     plan = _with_each(scala, plan, lambda inner: _decorrelated(scala, inner))
+    plan = _applied(scala, VALUING, plan)
+    in_subquery = scala.singleton(CATALYST + "trees.TreePattern").IN_SUBQUERY()
+    if plan.containsPattern(in_subquery):
+        plan = _settled(lambda part: _applied(scala, FILTERING, part), plan)
     return _applied(scala, JOINING, plan)
+
+
+def _settled(change: Callable[[JavaObject], JavaObject], plan: JavaObject) -> JavaObject:
+    """The plan changed until nothing changes any more."""
+    for _ in range(ROUNDS_MAX):
+        new = change(plan)
+        if new.fastEquals(plan):
+            break
+        plan = new
+    return plan
 
 
 def _finished(scala: Scala, plan: JavaObject) -> JavaObject:
