@@ -71,7 +71,7 @@ class Built:
     """A Catalyst plan under construction, with the Catalyst attribute of each of ours."""
 
     plan: JavaObject
-    columns: dict[int, JavaObject]
+    columns: Mapping[int, JavaObject]
 
 
 class PlanLowering:
@@ -242,10 +242,9 @@ class PlanLowering:
         aggregate = first
         child = self.relation(aggregate.child)
         if needs_order(aggregate):
-            ordered = in_one_order(
-                child.plan, child.columns, aggregate, self._expressions, self._scala
+            child = Built(
+                *in_one_order(child.plan, child.columns, aggregate, self._expressions, self._scala)
             )
-            child = Built(ordered, child.columns)
         group = [child.columns[attribute.id] for attribute in aggregate.group]
         columns = _by_id(aggregate.group, group)
         results = list(group)

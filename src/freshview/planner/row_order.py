@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from freshview.algebra.aggregates import DOUBLES, PYTHONS
+from freshview.algebra.aggregates import DOUBLES, OR_NULL, PYTHONS, WITHOUT_ORDER
 from freshview.algebra.relations import Aggregate
 from freshview.algebra.schema import Attribute
 from freshview.delta.exactness import is_orderable, order_of
 from freshview.frontend.scala import CATALYST, JavaObject, Scala
 from freshview.planner.lower_expressions import ExpressionLowering, References
+
+NOT_SORTED_FOR = WITHOUT_ORDER | {"try_sum", "try_avg", *OR_NULL.values()}
+"""Spark takes a sort away below an aggregate that has none but such functions, though a sum that is NULL when
+it overflows on the way depends on the order. What lies between hides the sort from it."""
 
 ORDERING = CATALYST + "expressions."
 
@@ -27,9 +31,10 @@ def needs_order(aggregate: Aggregate) -> bool:
 def apart(aggregate: Aggregate) -> list[Aggregate]:
     """Aggregates of the same groups that together have its calls: one, if no order is at stake.
 
-    Spark takes Python's functions in an aggregate of their own only. For DISTINCT Spark adds all functions up per group and distinct value first, and then these partial
-    results in no order. So where functions of the sequence are among the calls, DISTINCT calls are
-    computed by themselves; and those of them that are such functions over rows that are there once.
+    Spark takes Python's functions in an aggregate of their own only. For DISTINCT it adds all functions up
+    per group and distinct value first, and then these partial results in no order. So where functions of
+    the sequence are among the calls, DISTINCT calls are computed by themselves; and those of them that are
+    such functions over rows that are there once.
     """
     calls = tuple(o for o in aggregate.aggregates if o.call.function != PYTHONS)
     pythons = tuple(o for o in aggregate.aggregates if o.call.function == PYTHONS)
@@ -56,8 +61,11 @@ def in_one_order(
     aggregate: Aggregate,
     expressions: ExpressionLowering,
     scala: Scala,
-) -> JavaObject:
-    """The child's plan with the rows of each group together and in the order of their values."""
+) -> tuple[JavaObject, References]:
+    """The child's plan with the rows of each group together and in the order of their values.
+
+    The columns are those of the plan that is returned.
+    """
     group = [columns[a.id] for a in aggregate.group]
     parts = scala.none if group else scala.some(1)
     together = scala.node("RepartitionByExpression", scala.seq(group), plan, parts, scala.none)
@@ -69,13 +77,18 @@ def in_one_order(
         for key in _keys(a, columns[a.id], expressions, scala)
     ]
     if not order:
-        return together
+        return together, columns
     ascending = scala.singleton(ORDERING + "Ascending")
     nulls_first = scala.singleton(ORDERING + "NullsFirst")
     sorted_by = [
         scala.expression("SortOrder", key, ascending, nulls_first, scala.seq([])) for key in order
     ]
-    return scala.node("Sort", scala.seq(sorted_by), False, together, scala.none)
+    ordered = scala.node("Sort", scala.seq(sorted_by), False, together, scala.none)
+    if not all(o.call.function in NOT_SORTED_FOR for o in aggregate.aggregates):
+        return ordered, columns
+    held = {attribute_id: column.newInstance() for attribute_id, column in columns.items()}
+    as_they_are = scala.seq([scala.seq(list(columns.values()))])
+    return scala.node("Expand", as_they_are, scala.seq(list(held.values())), ordered), held
 
 
 def _keys(
