@@ -18,7 +18,8 @@ from freshview.algebra.relations import (
     Union,
 )
 from freshview.delta.transaction import Transaction, minimal
-from tests.properties.generators import TABLES, Builder, Dice
+from tests.properties.generators import Builder
+from tests.properties.random_tables import TABLES, Dice
 
 
 def set_rows(width: int, dice: Dice) -> Bag:

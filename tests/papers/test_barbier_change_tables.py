@@ -17,8 +17,9 @@ from freshview.delta.derivation import Derivation
 from freshview.planner.strategy import Technique
 from freshview.planner.techniques import strategy
 from tests.properties import test_parts as parts
-from tests.properties.generators import Builder, Dice, dice, states, transactions
+from tests.properties.generators import Builder
 from tests.properties.planned import recomputed, visible
+from tests.properties.random_tables import Dice, dice, states, transactions
 from tests.properties.stepwise import with_temporaries
 from tests.properties.test_planned import check_strategy, named
 

@@ -34,7 +34,7 @@ from freshview.planner.strategy import Technique
 from freshview.planner.techniques import strategy
 from tests.papers.accesses import accesses
 from tests.papers.sets import SetBuilder, set_state
-from tests.properties.generators import TABLES, Dice, dice
+from tests.properties.random_tables import TABLES, Dice, dice
 from tests.properties.test_planned import named
 
 

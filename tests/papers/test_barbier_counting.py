@@ -40,8 +40,9 @@ from freshview.delta.transaction import Delta, Transaction
 from freshview.planner.strategy import Technique
 from freshview.planner.techniques import strategy
 from tests.properties import test_parts as parts
-from tests.properties.generators import SHAPES, Builder, Dice, dice, states, transactions, views
+from tests.properties.generators import SHAPES, Builder, views
 from tests.properties.planned import defined, recomputed, refreshed, visible
+from tests.properties.random_tables import Dice, dice, states, transactions
 from tests.properties.test_planned import named
 
 

@@ -17,7 +17,7 @@ from freshview.delta.sets import Pair, post_by_inversion, post_by_substitution, 
 from freshview.delta.states import consolidate, post, pre
 from freshview.delta.transaction import Delta, from_signed, minimal
 from tests.papers.sets import SetBuilder, set_rows, set_state, set_transaction
-from tests.properties.generators import Dice, dice
+from tests.properties.random_tables import Dice, dice
 from tests.properties.stepwise import with_temporaries
 
 ROWS = ("σ", "π", "∪", "∩", "−", "×")

@@ -34,8 +34,8 @@ from freshview.delta.transaction import Delta, Transaction
 from freshview.planner.plan import change_plan
 from freshview.planner.strategy import Strategy
 from freshview.planner.techniques import strategy
-from tests.properties.generators import Dice, dice
 from tests.properties.planned import recomputed, run
+from tests.properties.random_tables import Dice, dice
 from tests.properties.test_planned import named
 
 

@@ -19,7 +19,8 @@ from freshview.planner.strategy import Technique
 from freshview.planner.techniques import strategy
 from tests.papers.published import Row, refresh
 from tests.properties import test_parts as parts
-from tests.properties.generators import Builder, Dice, dice
+from tests.properties.generators import Builder
+from tests.properties.random_tables import Dice, dice
 from tests.properties.test_planned import check_strategy, named
 
 CASES = 500

@@ -26,7 +26,8 @@ from freshview.planner.strategy import Strategy, Technique
 from freshview.planner.techniques import strategy
 from freshview.rewrite.read_clock import read_clock
 from tests.properties import test_parts as parts
-from tests.properties.generators import Builder, Dice, dice
+from tests.properties.generators import Builder
+from tests.properties.random_tables import Dice, dice
 from tests.properties.test_moving_windows import Clockwork, check_moving
 from tests.properties.test_planned import check_strategy, named
 

@@ -19,7 +19,8 @@ from tests.goldens import check_golden
 from tests.papers.stores import Views
 from tests.planner.shop import revenue
 from tests.planner.test_plan import plan_for
-from tests.properties.generators import Builder, Dice
+from tests.properties.generators import Builder
+from tests.properties.random_tables import Dice
 from tests.properties.test_parts import having_below_join
 from tests.properties.test_planned import named
 

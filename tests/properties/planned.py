@@ -23,7 +23,7 @@ from freshview.planner.bounds import Origin, Range
 from freshview.planner.lookups import LookUp, Probe
 from freshview.planner.plan import ChangePlan, change_plan
 from freshview.planner.strategy import Strategy
-from tests.properties.generators import Dice
+from tests.properties.random_tables import Dice
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from freshview.delta.derive import derive
 from freshview.delta.group_states import stored_states
 from freshview.delta.states import post, pre
 from freshview.delta.transaction import Transaction
-from tests.properties.generators import Builder, Dice, dice, retraction, states, transactions
+from tests.properties.generators import Builder
+from tests.properties.random_tables import Dice, dice, retraction, states, transactions
 
 
 def layout_of(view: Aggregate) -> GroupLayout:

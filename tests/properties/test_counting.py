@@ -17,16 +17,8 @@ from freshview.delta.derivation import Derivation
 from freshview.delta.derive import derive
 from freshview.delta.states import consolidate, post, pre
 from freshview.delta.transaction import Transaction, minimal
-from tests.properties.generators import (
-    OPERATORS,
-    SHAPES,
-    Dice,
-    dice,
-    retraction,
-    states,
-    transactions,
-    views,
-)
+from tests.properties.generators import OPERATORS, SHAPES, views
+from tests.properties.random_tables import Dice, dice, retraction, states, transactions
 
 
 @pytest.mark.parametrize("shape", SHAPES)

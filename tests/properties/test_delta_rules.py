@@ -14,18 +14,9 @@ from freshview.delta.derivation import Derivation, Kind
 from freshview.delta.derive import derive
 from freshview.delta.states import consolidate, inverse, post, pre
 from freshview.delta.transaction import Delta, Transaction, from_signed, minimal
-from tests.properties.generators import (
-    OPERATORS,
-    SHAPES,
-    Dice,
-    dice,
-    retraction,
-    rows,
-    states,
-    transactions,
-    views,
-)
+from tests.properties.generators import OPERATORS, SHAPES, views
 from tests.properties.planned import kinds
+from tests.properties.random_tables import Dice, dice, retraction, rows, states, transactions
 from tests.properties.stepwise import stepwise, with_temporaries
 
 CASES = 200

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from freshview.algebra.evaluate import Bag
 from freshview.delta.transaction import Delta, from_signed, minimal
-from tests.properties.generators import Dice, bags, dice, states, transactions
+from tests.properties.random_tables import Dice, bags, dice, states, transactions
 
 PAIRS = bags(2)
 

@@ -26,8 +26,8 @@ from freshview.algebra.schema import Numbering
 from freshview.delta.transaction import Transaction, minimal
 from freshview.planner.strategy import Technique
 from freshview.planner.techniques import strategy
-from tests.properties.generators import Dice, dice, retraction
 from tests.properties.planned import defined, recomputed, refreshed, visible
+from tests.properties.random_tables import Dice, dice, retraction
 from tests.properties.test_planned import named
 
 NAN, INFINITY = math.nan, math.inf

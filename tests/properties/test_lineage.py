@@ -28,16 +28,8 @@ from freshview.lineage.carry import carried
 from freshview.lineage.emptiness import is_empty_over_nothing
 from freshview.lineage.identity import shown_groups
 from freshview.lineage.trace import trace
-from tests.properties.generators import (
-    OPERATORS,
-    SHAPES,
-    TABLES,
-    Builder,
-    Dice,
-    dice,
-    states,
-    views,
-)
+from tests.properties.generators import OPERATORS, SHAPES, Builder, views
+from tests.properties.random_tables import TABLES, Dice, dice, states
 from tests.properties.traced import Restricted, asked, defined, traced
 
 

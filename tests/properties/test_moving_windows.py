@@ -39,8 +39,9 @@ from freshview.planner.strategy import Strategy
 from freshview.planner.techniques import strategy
 from freshview.rewrite.read_clock import read_clock
 from freshview.rewrite.rules import rewrite
-from tests.properties.generators import Builder, Dice, dice, states, transactions
+from tests.properties.generators import Builder
 from tests.properties.planned import defined, recomputed, run, visible
+from tests.properties.random_tables import Dice, dice, states, transactions
 from tests.properties.stepwise import with_temporaries
 from tests.properties.test_delta_rules import check_step
 from tests.properties.test_planned import named

@@ -27,8 +27,9 @@ from freshview.algebra.relations import (
 from freshview.algebra.schema import Attribute, Numbering
 from freshview.planner.strategy import Technique
 from freshview.planner.techniques import strategy
-from tests.properties.generators import Builder, Dice, dice, states, transactions
+from tests.properties.generators import Builder
 from tests.properties.planned import defined, recomputed, refreshed, visible
+from tests.properties.random_tables import Dice, dice, states, transactions
 from tests.properties.test_planned import named
 
 Shape = Callable[[Builder], Relation]

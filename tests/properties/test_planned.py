@@ -17,16 +17,7 @@ from freshview.group_recompute.top_rows import TopLayout
 from freshview.planner.plan import change_plan
 from freshview.planner.strategy import Strategy, Technique
 from freshview.planner.techniques import strategy
-from tests.properties.generators import (
-    OPERATORS,
-    Builder,
-    Dice,
-    dice,
-    retraction,
-    states,
-    transactions,
-    views,
-)
+from tests.properties.generators import OPERATORS, Builder, views
 from tests.properties.planned import (
     defined,
     kinds,
@@ -35,6 +26,7 @@ from tests.properties.planned import (
     spare_rows,
     visible,
 )
+from tests.properties.random_tables import Dice, dice, retraction, states, transactions
 
 
 def named(view: Relation) -> Relation:

@@ -31,7 +31,8 @@ from freshview.rewrite.merge_projections import merge_projections
 from freshview.rewrite.prune_columns import prune_columns
 from freshview.rewrite.push_selection import push_selection
 from freshview.rewrite.rules import rewrite
-from tests.properties.generators import Builder, Dice, dice, states
+from tests.properties.generators import Builder
+from tests.properties.random_tables import Dice, dice, states
 
 RULES = {
     "push_selection": push_selection,

@@ -41,8 +41,8 @@ from freshview.lineage.emptiness import is_empty_over_nothing
 from freshview.lineage.levels import Levels, levels
 from freshview.lineage.trace import Trace, trace
 from freshview.planner.lookups import LookupPlanner
-from tests.properties.generators import Dice
 from tests.properties.planned import Fetched
+from tests.properties.random_tables import Dice
 
 State = Mapping[str, Table]
 Occurrences = dict[Scan, set[Row]]

@@ -14,8 +14,9 @@ from freshview.group_recompute.top_rows import SPARE_LEAST
 from freshview.planner.dispatch import TECHNIQUES
 from freshview.planner.strategy import Technique
 from freshview.planner.techniques import strategy
-from tests.properties.generators import Builder, Dice
+from tests.properties.generators import Builder
 from tests.properties.planned import spare_rows
+from tests.properties.random_tables import Dice
 from tests.properties.test_planned import check_strategy, named
 
 DEPTH = 4
