@@ -46,21 +46,30 @@ def check(view: Relation, data: Dice) -> Technique:
     return kept.technique
 
 
-def check_strategy(
-    kept: Strategy, data: Dice, state: dict[str, Table] | None = None
-) -> list[list[tuple[object, ...]]]:
-    """Three transactions, one of which only inserts, and one that empties all: the recompute each time.
-
-    The visible rows after each step, for comparison with those of another strategy.
-    """
-    state = data.draw(states) if state is None else state
-    stored = recomputed(kept, state)
-    shown = []
-    for step in range(4):
-        transaction = retraction(state) if step == 3 else data.draw(transactions(state))
+def history(data: Dice, state: dict[str, Table]) -> list[Transaction]:
+    """Three transactions, the second of which only inserts, and one that empties all."""
+    steps: list[Transaction] = []
+    for step in range(3):
+        transaction = data.draw(transactions(state))
         if step == 1:
             grown = {n: Delta(d.inserted, Counter()) for n, d in transaction.deltas.items()}
             transaction = Transaction(grown)
+        steps.append(transaction)
+        state = transaction.apply(state)
+    return [*steps, retraction(state)]
+
+
+def check_strategy(
+    kept: Strategy, data: Dice, state: dict[str, Table] | None = None
+) -> list[list[tuple[object, ...]]]:
+    """The recompute after each transaction of a random history.
+
+    The visible rows before and after each step, for comparison with those of another strategy.
+    """
+    state = data.draw(states) if state is None else state
+    stored = recomputed(kept, state)
+    shown = [defined(kept, state)]
+    for transaction in history(data, state):
         seed = data.randrange(2**32)
         stored, _ = refreshed(kept, stored, state, transaction, Dice(seed))
         state = transaction.apply(state)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from freshview.algebra.evaluate import Database, evaluate
 from freshview.algebra.relations import Aggregate, Limit, Relation, Scan
 from freshview.algebra.render import render
 from freshview.algebra.schema import Numbering
@@ -16,11 +17,13 @@ from freshview.planner.strategy import Technique
 from freshview.planner.techniques import strategy
 from tests.properties.generators import Builder
 from tests.properties.planned import spare_rows
-from tests.properties.random_tables import Dice
-from tests.properties.test_planned import check_strategy, named
+from tests.properties.random_tables import Dice, states
+from tests.properties.test_planned import check_strategy, history, named
 
 DEPTH = 4
 LEAVES = range(2, 7)
+TRIES = 8
+"""How many histories are drawn until one changes the view; some views are the same over any tables."""
 
 
 @dataclass
@@ -46,6 +49,19 @@ def view_of(data: Dice) -> Relation:
             return named(view)
 
 
+def changes(view: Relation, batches: int) -> bool:
+    """Whether the definition's rows are others after some transaction that is not the last."""
+    data = Dice(batches)
+    state = data.draw(states)
+    first = evaluate(view, Database(state))
+    *steps, _ = history(data, state)
+    for step in steps:
+        state = step.apply(state)
+        if evaluate(view, Database(state)) != first:
+            return True
+    return False
+
+
 def check_case(seed: int) -> tuple[Relation, list[Technique], bool]:
     """Every technique gives the definition's rows after each of four transactions, the last empties all.
 
@@ -53,7 +69,8 @@ def check_case(seed: int) -> tuple[Relation, list[Technique], bool]:
     """
     data = Dice(seed)
     view = view_of(data)
-    batches = data.randrange(2**32)
+    tries = [data.randrange(2**32) for _ in range(TRIES)]
+    batches = next((seed for seed in tries if changes(view, seed)), tries[0])
     best = strategy("v", view)
     assert best.reason is None, f"not incremental: {best.reason}"
     others = [strategy("v", view, way) for way in TECHNIQUES if way is not best.technique]
