@@ -198,6 +198,12 @@ AGGREGATES = {
         "SELECT g, min(v) AS l, max(v) AS h FROM sales GROUP BY g", empties_and_returns(0, "b")
     ),
     "avg": Case("SELECT g, avg(v) AS x, avg(k) AS y FROM sales GROUP BY g", some_null(1)),
+    "avg_below_a_comparison": Case(  # of a group that is new there is no average before
+        "SELECT s.id, q.x FROM sales s JOIN (SELECT k, avg(v) AS x FROM"
+        " (SELECT g, k, sum(v) AS v FROM sales GROUP BY g, k) GROUP BY k) q"
+        " ON s.k = q.k AND s.v <= 0.99 * q.x ORDER BY s.id LIMIT 50",
+        comes_back(0),
+    ),
     "bool_and_or": Case(
         "SELECT g, bool_and(b) AS every, bool_or(b) AS any FROM sales GROUP BY g",
         ever(lambda bag: any(row[1] is False and row[2] for row in bag)),

@@ -22,6 +22,8 @@ DOUBLES = "_doubles"
 QUERY_COUNTS = {"tpch": 22, "tpcds": 99}
 QUERIES = [(kind, number + 1) for kind, count in QUERY_COUNTS.items() for number in range(count)]
 SCALE_FACTOR = 0.01
+PRICES = "_sales_price"
+"""How the names of columns end that hold what was paid."""
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
@@ -86,10 +88,16 @@ def database(kind: str, spark: SparkSession, folder: Path) -> Database:
 def _columns(generator: duckdb.DuckDBPyConnection, table: str, *, doubles: bool) -> str:
     """The columns of a table, with decimals as doubles if that is asked for."""
     columns = [row[:2] for row in generator.execute(f"DESCRIBE {table}").fetchall()]
-    return ", ".join(
-        f"CAST({name} AS DOUBLE) AS {name}" if doubles and type.startswith("DECIMAL") else name
-        for name, type in columns
-    )
+    return ", ".join(_column(name, type, doubles=doubles) for name, type in columns)
+
+
+def _column(name: str, type: str, *, doubles: bool) -> str:
+    """A column; nothing is sold for 0, since queries 2, 12, 20, 59 and 98 of TPC-DS divide by sums of prices."""
+    if name.endswith(PRICES):
+        return f"CAST(CASE {name} WHEN 0 THEN 0.01 ELSE {name} END AS {type}) AS {name}"
+    if doubles and type.startswith("DECIMAL"):
+        return f"CAST({name} AS DOUBLE) AS {name}"
+    return name
 
 
 def _extension(kind: str) -> Path:

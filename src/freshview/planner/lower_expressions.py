@@ -218,9 +218,14 @@ class ExpressionLowering:
         return self._scala.expression(operator, *operands, self._context)
 
     def _average(self, returned: str, total: JavaObject, count: JavaObject) -> JavaObject:
-        """Spark's ``avg`` from a sum and a count, as ``Average.evaluateExpression`` ends."""
+        """Spark's ``avg`` from a sum and a count, as ``Average.evaluateExpression`` ends.
+
+        Of a group that is not there both are null, and so is the average: Spark may compute it before it
+        leaves such a group out, and its division calls a sum that is null an overflow.
+        """
         new = self._scala.expression
-        count = self.cast_to(count, "bigint")
+        zero = self._number("0L")
+        count = new("Coalesce", self._scala.seq([self.cast_to(count, "bigint"), zero]))
         if decimal_type(returned):
             divisor = self._cast(count, "decimal(20,0)")
             quotient = new(
@@ -234,7 +239,7 @@ class ExpressionLowering:
         else:
             parts = (self._cast(total, returned), self._cast(count, returned))
             quotient = self.arithmetic("Divide", *parts)
-        empty = new("EqualTo", count, self._number("0L"))
+        empty = new("EqualTo", count, zero)
         return new("If", empty, new("Literal", None, self.type(returned)), quotient)
 
     def _nonnegative(self, call: Call, value: JavaObject) -> JavaObject:
