@@ -31,7 +31,7 @@ INTRODUCTION = """
 Each batch deletes, updates and inserts rows, 1 % of the table each and one row at least, in every table; new
 rows refer to new rows of other tables, too. From the third on a batch also deletes rows that views come from
 which no batch has changed so far (found by `why`). Dates keep their month and week, since some queries select
-the month of one day.
+the month of one day; prices of 0 are 0.01, since some divide by sums of them.
 Every query is a view under policy STRICT, so none may be recomputed. After each batch all views are
 refreshed and compared with what Spark makes of the query's text over the tables as they are: whole bags,
 both ways, and the types. Queries with LIMIT have all their output columns appended to ORDER BY on both
