@@ -113,6 +113,9 @@ def test_a_piece_takes_along_the_ctes_that_it_names(spark: SparkSession) -> None
         ("SELECT x[1] FROM (SELECT m FROM t) AS q(x)", False),
         ("SELECT x[1] FROM (SELECT m FROM t) q (x)", False),
         ("WITH c(x) AS (SELECT m FROM t) SELECT x[1] FROM c", False),
+        ("SELECT i, x[1] AS s FROM t o(i, x)", False),
+        ("SELECT x FROM u JOIN `t` `o`(i, x) ON i = u.i", False),
+        ("SELECT a, m FROM range(3), t LEFT JOIN u ON coalesce(a, 1) = b AND abs(a) = 1", True),
     ],
 )
 def test_a_column_that_is_only_shown(text: str, only: bool) -> None:

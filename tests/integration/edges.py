@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 Bag = Counter[tuple[Any, ...]]
 
 Edge = Callable[[Sequence[Bag]], bool]
 """Whether the view's rows, as made and after each batch, went through the operator's edge."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A view, and the edge that its rows must have gone through."""
+
+    sql: str
+    edge: Edge
 
 
 def column(bag: Bag, place: int) -> set[Any]:

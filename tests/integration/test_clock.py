@@ -248,6 +248,10 @@ JOINS = {
     " AND o.day = current_date()",
     "right": "SELECT c.name, o.id FROM orders o RIGHT JOIN customers c ON c.customer = o.customer"
     " AND o.day = current_date() - CAST(c.customer AS INT)",
+    "of_the_kept_side": "SELECT o.id, c.name FROM orders o LEFT JOIN customers c"
+    " ON c.customer = o.customer AND o.day = current_date()",
+    "not_exists_of_its_own": "SELECT id FROM orders o WHERE NOT EXISTS (SELECT 1 FROM customers c"
+    " WHERE c.customer = o.customer AND o.day <= current_date())",
     "not_exists": "SELECT customer, name FROM customers c WHERE NOT EXISTS (SELECT 1 FROM orders o"
     " WHERE o.customer = c.customer AND o.day BETWEEN current_date() - 4 AND current_date())",
     "exists": "SELECT customer, name FROM customers c WHERE EXISTS (SELECT 1 FROM orders o"

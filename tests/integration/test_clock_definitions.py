@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -101,6 +102,32 @@ def test_the_hour_that_comes_twice_and_the_one_that_is_left_out(
         ):
             clock.now = datetime.fromisoformat(text + "+00:00")
             shop.refresh()
+            right(shop)
+
+
+def test_local_times_that_the_clocks_leave_out(
+    tmp_path: Path, spark: SparkSession, clock: Settable
+) -> None:
+    """Spark compares a TIMESTAMP_NTZ with the clock's local time: 2:30 is past at 3:20, and never was."""
+    shop = fv.open(tmp_path / "local", spark, clock=clock)
+    first = datetime.fromisoformat("2026-03-29T01:00:00")
+    times = [first + timedelta(minutes=30 * n) for n in range(7)]
+    shop.create_table("o", pa.table({"id": range(7), "local": times}))
+    views = {
+        "past": "SELECT id FROM o WHERE local < now()",
+        "next": "SELECT id FROM o WHERE now() <= local AND id > 0",
+        "many": "SELECT count(*) AS id FROM o WHERE NOT local >= now() - INTERVAL 1 MINUTE",
+        "last": "SELECT id FROM o WHERE local BETWEEN now() - INTERVAL 1 HOUR AND now() OR id = 9",
+    }
+    with zone(spark, "Europe/Berlin"):
+        clock.now = datetime(2026, 3, 29, 1, 20, tzinfo=UTC)
+        for name, query in views.items():
+            shop.create_view(name, query, policy="STRICT")
+        assert ids(shop, "past") == [0, 1, 2, 3, 4]
+        for hour, minute in ((2, 20), (0, 40), (1, 0), (1, 40), (0, 59)):
+            clock.now = datetime(2026, 3, 29, hour, minute, tzinfo=UTC)
+            report = shop.refresh()
+            assert {view.mode for view in report.views} <= {"incremental", "no effect"}, report
             right(shop)
 
 

@@ -36,6 +36,7 @@ from freshview.runtime.warehouse import Warehouse, open_warehouse
 from freshview.storage.choose import Limits as StorageLimits
 from freshview.storage.native import NativeStorage
 
+ZONE, ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
 pytestmark = pytest.mark.spark
 
 
@@ -345,6 +346,29 @@ def test_statements(shop: fv.Warehouse) -> None:
     shop.sql("DROP MATERIALIZED VIEW totals")
     shop.sql("DROP MATERIALIZED VIEW IF EXISTS totals")
     assert not list((shop.root / "views").glob("*"))
+
+
+def test_statements_run_under_the_settings_of_the_session(shop: fv.Warehouse) -> None:
+    def zone() -> str:
+        return str(shop.sql("SELECT current_timezone()").first()[0])
+
+    def divided() -> object:
+        return shop.sql("SELECT 1 / 0").first()[0]
+
+    before = {name: shop.spark.conf.get(name) for name in (ZONE, ANSI)}
+    try:
+        shop.spark.conf.set(ZONE, "Europe/Berlin")
+        shop.spark.conf.set(ANSI, "false")
+        assert (zone(), divided()) == ("Europe/Berlin", None)
+        shop.sql(f"SET {ZONE} = Asia/Tokyo")
+        assert zone() == "Asia/Tokyo", "what a statement sets stays"
+        shop.spark.conf.set(ANSI, "true")
+        assert zone() == "Asia/Tokyo"
+        with pytest.raises(ArithmeticException):
+            divided()
+    finally:
+        for name, value in before.items():
+            shop.spark.conf.set(name, value or "")
 
 
 def test_statements_find_the_tables_of_the_catalog(shop: fv.Warehouse, tmp_path: Path) -> None:

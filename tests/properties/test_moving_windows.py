@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 
-from freshview.algebra.clock import NOW, clocks_in, is_clock, is_moving
-from freshview.algebra.evaluate import Table, evaluate
+from freshview.algebra.clock import NOW, clocks_in, is_clock, is_moving, with_terms
+from freshview.algebra.evaluate import Database, Table, evaluate
 from freshview.algebra.expressions import (
     Call,
     Column,
     Expression,
+    Literal,
     Opaque,
     cast,
     conjunction,
@@ -29,7 +31,7 @@ from freshview.algebra.relations import (
     Semijoin,
 )
 from freshview.algebra.schema import Attribute, Numbering
-from freshview.algebra.traverse import expressions, tables, walk
+from freshview.algebra.traverse import expressions, tables, transform_up, walk
 from freshview.delta.derivation import Derivation, Kind
 from freshview.delta.derive import derive
 from freshview.delta.semijoin import semijoin_delta
@@ -189,6 +191,37 @@ def test_the_delta_of_a_moving_window_is_the_minimal_difference(shape: str, data
         transaction = moved(state, data)
         check_step(view, state, transaction)
         state = transaction.apply(state)
+
+
+def as_written(view: Relation, state: dict[str, Table]) -> Relation:
+    """The query as it is before any rule, with the clocks' values in the place of their functions."""
+    values: dict[Expression, Expression] = {
+        Opaque(clock, (), "timestamp"): Literal(value, "timestamp", str(value))
+        for clock in CLOCKS
+        for (value,) in state[clock].rows
+    }
+
+    def fixed(node: Relation) -> Relation:
+        match node:
+            case Select(child, predicate):
+                return Select(child, with_terms(predicate, values))
+            case Join() | OuterJoin() | Semijoin() | MarkJoin() if node.on is not None:
+                return replace(node, on=with_terms(node.on, values))
+            case _:
+                return node
+
+    return transform_up(view, fixed)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@settings(max_examples=CASES)
+@given(data=dice)
+def test_a_query_over_the_clock_means_what_is_written(shape: str, data: Dice) -> None:
+    written = build(shape, data)
+    state = start(data)
+    expected = evaluate(as_written(written, state), Database(state))
+    assert evaluate(read_clock(written), Database(state)) == expected
+    assert evaluate(rewrite(written), Database(state)) == expected
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from freshview.advice.json_text import json_text
 from freshview.advice.shown_columns import around, listed
 from freshview.advice.suggestion import Case, Definition, Draft, Planning
 from freshview.algebra.schema import Attribute, quoted
@@ -50,7 +51,7 @@ def comparable(attribute: Attribute) -> str | None:
         return None
     if attribute.type.startswith("map<") and holds == 1:
         return f"sort_array(map_entries({column}))"
-    return f"to_json({column}, map('ignoreNullFields', 'false'))"
+    return json_text(attribute)
 
 
 def _draft(name: str, query: str, columns: tuple[Attribute, ...] | list[Attribute]) -> Draft:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from freshview.advice.json_text import json_text
 from freshview.advice.shown_columns import around
 from freshview.advice.suggestion import Case, Definition, Draft, Planning
 from freshview.algebra.schema import Attribute, quoted
@@ -32,5 +33,5 @@ def _as_text(attribute: Attribute) -> str | None:
     if attribute.type != "void" and is_storable(attribute):
         return None
     if attribute.type.startswith(("array<", "map<", "struct<")):
-        return f"to_json({quoted(attribute.name)}, map('ignoreNullFields', 'false'))"
+        return json_text(attribute)
     return f"CAST({quoted(attribute.name)} AS STRING)"

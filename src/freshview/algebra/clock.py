@@ -17,6 +17,7 @@ from freshview.algebra.expressions import (
     Expression,
     Literal,
     Opaque,
+    cast,
     conjunction,
     conjuncts,
     is_null,
@@ -115,6 +116,33 @@ def with_terms(predicate: Expression, values: Mapping[Expression, Expression]) -
     if isinstance(predicate, Column | Literal) or not predicate.arguments:
         return predicate
     return replace(predicate, arguments=tuple(with_terms(a, values) for a in predicate.arguments))
+
+
+def compared_locally(part: Expression) -> Expression:
+    """CAST(x AS TIMESTAMP) ∘ f as x ∘ CAST(f AS TIMESTAMP_NTZ), wherever f is of the clock alone.
+
+    So Spark evaluates it, to which the clock is a constant. For a local time that a change of the clocks
+    leaves out the two differ.
+    """
+    if isinstance(part, Column | Literal) or not clocks_in(part):
+        return part
+    if isinstance(part, Call) and part.operation in COMPARISONS:
+        sides = part.arguments
+        for place, one in enumerate(sides):
+            other = sides[1 - place]
+            if _is_local_moment(one) and clocks_in(other) and not references(other):
+                fixed = (one.arguments[0], cast(other, _TYPES[LOCAL]))
+                return replace(part, arguments=fixed if place == 0 else fixed[::-1])
+    return replace(part, arguments=tuple(map(compared_locally, part.arguments)))
+
+
+def _is_local_moment(part: Expression) -> bool:
+    """CAST(x AS TIMESTAMP) of a TIMESTAMP_NTZ."""
+    match part:
+        case Call("cast", (value,), type):
+            return (value.type, type) == (_TYPES[LOCAL], _TYPES[NOW])
+        case _:
+            return False
 
 
 def compared_column(predicate: Expression, terms: tuple[Expression, ...]) -> Expression | None:

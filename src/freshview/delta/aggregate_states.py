@@ -260,7 +260,7 @@ def check_self_maintainable(call: AggregateCall) -> None:
             Reason(
                 "SUM_WITHOUT_STATE",
                 aggregate_text(call),
-                f"no type of Spark's holds every sum of {call.arguments[0].type} with its digits",
+                f"a sum of {call.arguments[0].type} may need every digit that Spark has, and more on the way",
                 "give the view groups, of which only the touched ones are computed again",
             )
         )

@@ -116,6 +116,9 @@ class ExpressionImport:
                 return literal(source)
             case "Alias":
                 return self.expression(source.child(), scope)
+            case "TypeOf":  # a constant, though Spark leaves a column in it where it groups by one
+                create = self._scala.singleton(CATALYST + "expressions.Literal").create
+                return literal(create(source.child().dataType().catalogString(), source.dataType()))
             case "ScalarSubquery":
                 return self._subquery(source, scope)
             case "IsNotNull" if (tested := _tested_for_rows(source)) is not None:

@@ -47,7 +47,7 @@ from freshview.frontend.expressions import ExpressionImport, Scope, type_name
 from freshview.frontend.leaves import local_rows, range_rows, refused, stand_in_scan
 from freshview.frontend.rules import desugared
 from freshview.frontend.scala import JavaObject, Scala, items
-from freshview.frontend.single_join import single_join
+from freshview.frontend.single_join import single_join, single_join_by_values
 from freshview.frontend.windows import (
     certain_order,
     limited,
@@ -208,11 +208,28 @@ class PlanImport:
             return Imported(MarkJoin(base, right.relation, on, mark), (*left.output, column))
         if kind == "LeftSingle":
             single = single_join(self._scala, self._numbering, base, right.relation, on)
+            if single is None:
+                single = self._single_by_values(plan, Imported(base, left.output), right)
             if single is not None:
                 relation, held = single
                 columns = tuple((i, held[attribute]) for i, attribute in right.output)
                 return Imported(relation, (*left.output, *columns))
         raise refused(f"Join {kind}", plan)
+
+    def _single_by_values(
+        self, plan: JavaObject, left: Imported, right: Imported
+    ) -> tuple[Relation, dict[Attribute, Attribute]] | None:
+        """A LeftSingle join of any condition, for which the left side is imported once more."""
+        again = self.node(plan.left())
+        scope = Scope({**right.scope.attributes, **again.scope.attributes})
+        on: Expression | None = None
+        if plan.condition().isDefined():
+            on = self._expressions.expression(plan.condition().get(), scope)
+        same = {b: a for (_, a), (_, b) in zip(left.output, again.output, strict=True)}
+        once_more = scope.over(again.relation)
+        return single_join_by_values(
+            self._numbering, left.relation, once_more, same, right.relation, on
+        )
 
     def _aggregate(self, plan: JavaObject) -> Imported:
         child = self.node(plan.child())

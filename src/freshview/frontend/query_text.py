@@ -210,7 +210,12 @@ def is_only_shown(text: str, column: str) -> bool:
         if padded[place + 2] in _CLAUSES:
             clauses[-1] = padded[place + 2]
         if word == "(":
-            listed = before_that in (")", "AS") and names[place - 1]
+            named = before_that in (")", "AS") or (
+                clauses[-1] == "FROM"
+                and names[place - 2 : place]
+                and before_that not in _BEFORE_TABLE
+            )
+            listed = named and names[place - 1]
             if listed and after not in _QUERY and before not in _AFTER_FUNCTIONS:
                 return False
             levels.append(_level(before, after, clauses[-1]))
@@ -257,6 +262,10 @@ _BEFORE_QUERY = frozenset(
 )
 _AFTER_FUNCTIONS = frozenset({"OVER", "FILTER", "GROUP", "IN"})
 """Words between the brackets of a function, or of a value, and others."""
+_BEFORE_TABLE = frozenset(
+    {"FROM", "JOIN", "LATERAL", "VIEW", "OUTER", "ON", "AND", "OR", "NOT", ",", "("}
+)
+"""Words before the name of a function: what follows another word are a table's name and its new one."""
 _LISTED = ("SELECT", "DISTINCT", ",", ".")
 _LISTED_ALL = ("SELECT", "DISTINCT", ",", ".", "(")
 _LIST_GOES_ON = (",", "FROM", "AS")

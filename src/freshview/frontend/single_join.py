@@ -5,10 +5,15 @@ equalities as its condition it is an outer join with the right side grouped by t
 
     l ⟕! r on k  =  π_{l, v if n ≤ 1 else error}(l ⟕_k π_{k, count(*) as n, min(v) as v}(r))
 
-The error is raised when a left row meets such a group, as Spark raises it, and not before.
+The error is raised when a left row meets such a group, as Spark raises it, and not before. With any
+other condition p(a, r), a the columns of l that it reads, the partners are found for each value of a:
+
+    l ⟕! r on p  =  l ⟕_{a≡} π_{a, single(v)}(π_a(l) ⋈_p r)        single: the one value, or the error
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from freshview.algebra.aggregates import AggregateCall
 from freshview.algebra.expressions import (
@@ -16,6 +21,7 @@ from freshview.algebra.expressions import (
     Column,
     Expression,
     Opaque,
+    all_same,
     conjuncts,
     either,
     integer,
@@ -24,6 +30,7 @@ from freshview.algebra.expressions import (
 from freshview.algebra.relations import (
     Aggregate,
     AggregateOutput,
+    Join,
     OuterJoin,
     Output,
     Project,
@@ -34,6 +41,8 @@ from freshview.algebra.schema import Attribute, Numbering
 from freshview.frontend.scala import CATALYST, JavaObject, Scala
 
 UNORDERED = ("map", "variant", "interval", "geo")
+"""Types that MIN does not take. A field of such a name is taken for one: the other form has all types."""
+UNGROUPED = ("map<", "variant")
 ERROR = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 
 
@@ -42,7 +51,7 @@ def single_join(
 ) -> tuple[Relation, dict[Attribute, Attribute]] | None:
     """The join and the attributes that now hold the right side's; None if it has no such form."""
     keys = _keys(left, right, on)
-    values = [attribute for attribute in right.attributes if keys and attribute not in keys]
+    values = [attribute for attribute in right.attributes if attribute not in keys]
     if not keys or any(unordered in value.type for value in values for unordered in UNORDERED):
         return None
     rows = numbering.attribute("rows", "bigint")
@@ -62,6 +71,35 @@ def single_join(
     grouped = Aggregate(right, keys, tuple(calls))
     joined = OuterJoin(left, grouped, on, keeps_left=True, keeps_right=False)
     return Project(joined, tuple(outputs)), held
+
+
+def single_join_by_values(
+    numbering: Numbering,
+    left: Relation,
+    again: Relation,
+    same: Mapping[Attribute, Attribute],
+    right: Relation,
+    on: Expression | None,
+) -> tuple[Relation, dict[Attribute, Attribute]] | None:
+    """The join by the values of the left columns that the condition reads; None if no group has them.
+
+    ``again`` is the left side once more, with attributes of its own for those of the left that ``same``
+    names; ``on`` reads these.
+    """
+    reads = frozenset[Attribute]() if on is None else references(on)
+    read = tuple(attribute for attribute in same if attribute in reads)
+    if any(ungrouped in attribute.type for attribute in read for ungrouped in UNGROUPED):
+        return None
+    held = {value: numbering.attribute(value.name, value.type) for value in right.attributes}
+    calls = (
+        AggregateOutput(one, AggregateCall("single_value", (Column(value),), value.type))
+        for value, one in held.items()
+    )
+    found = Aggregate(Join(Aggregate(again, read, ()), right, on), read, tuple(calls))
+    met = all_same((same[attribute] for attribute in read), read)
+    joined = OuterJoin(left, found, met, keeps_left=True, keeps_right=False)
+    shown = (*left.attributes, *held.values())
+    return Project(joined, tuple(keep(attribute) for attribute in shown)), held
 
 
 def _keys(left: Relation, right: Relation, on: Expression | None) -> tuple[Attribute, ...]:

@@ -11,7 +11,7 @@ An operator that makes one row of one row of each operand forgets nothing that E
 
 Groups, ∩ and − do forget: there E⁺ begins anew below, and the rows are found again by their values.
 So rows are compared only where a group, a partner or an equal row is sought, never because a column was
-computed: a sum of doubles need not come out the same twice.
+computed.
 """
 
 from __future__ import annotations

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from freshview.algebra.expressions import Column, references
-from freshview.algebra.relations import Aggregate, Project, Relation, Select, Sort, Window
+from freshview.algebra.expressions import Column
+from freshview.algebra.relations import Aggregate, Project, Relation, Select, Sort
 from freshview.algebra.schema import Attribute
-from freshview.algebra.traverse import walk
 from freshview.lineage.asked import is_comparable
-
-_ROUNDED = ("double", "float")
 
 
 def identifying(view: Relation) -> tuple[Attribute, ...]:
     """The columns that say which rows are meant: the groups if they are shown, else all that can.
 
-    Not those that are computed from a sum of doubles, which need not come out the same when it is
-    evaluated again; and not those that Spark cannot compare.
+    Not those that Spark cannot compare. A value that is computed again comes out the same: sums of doubles
+    are exact, and functions of the order of rows get one order.
     """
     grouped = shown_groups(view)
     if grouped is not None:
         return grouped[1]
-    rounded = _rounded(view)
-    return tuple(a for a in view.attributes if is_comparable(a) and a not in rounded)
+    return tuple(a for a in view.attributes if is_comparable(a))
 
 
 def shown_groups(view: Relation) -> tuple[Aggregate, tuple[Attribute, ...]] | None:
@@ -40,24 +36,3 @@ def shown_groups(view: Relation) -> tuple[Aggregate, tuple[Attribute, ...]] | No
     if isinstance(node, Aggregate) and all(attribute in shown for attribute in node.group):
         return node, tuple(shown[attribute] for attribute in node.group)
     return None
-
-
-def _rounded(view: Relation) -> set[Attribute]:
-    """The attributes that hold sums of doubles, or are computed from them."""
-    found: set[Attribute] = set()
-    for node in reversed(list(walk(view))):
-        match node:
-            case Aggregate(_, _, aggregates):
-                found |= {a.attribute for a in aggregates if a.attribute.type in _ROUNDED}
-                found |= {
-                    a.attribute
-                    for a in aggregates
-                    if any(references(e) & found for e in a.call.arguments)
-                }
-            case Window(_, outputs):
-                found |= {o.attribute for o in outputs if o.attribute.type in _ROUNDED}
-            case Project(_, outputs):
-                found |= {o.attribute for o in outputs if references(o.expression) & found}
-            case _:
-                pass
-    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from freshview.algebra.expressions import Column, substitute
@@ -55,6 +56,21 @@ def strategy(view: str, definition: Relation, wanted: Technique | None = None) -
 
 
 def _chosen(view: str, relation: Relation) -> Strategy:
+    """The best technique, else deltas of the visible rows.
+
+    The last way is for what would have to be stored with them and cannot be, such as groups by collated
+    texts, and columns of a join's side that hold maps.
+    """
+    try:
+        return _best(view, relation)
+    except NoRule as missing:
+        try:
+            return _by_extent(view, relation, Technique.DELTA, relation)
+        except NoRule:
+            raise missing from None
+
+
+def _best(view: str, relation: Relation) -> Strategy:
     limited = _limited(relation)
     if limited is not None:
         return _by_top_rows(view, relation, *limited)
@@ -72,21 +88,10 @@ def _chosen(view: str, relation: Relation) -> Strategy:
 def _by_best_groups(
     view: str, relation: Relation, aggregate: Aggregate, outputs: tuple[Output, ...]
 ) -> Strategy:
-    """By change table, else by computing touched groups again, else by deltas of the visible rows.
-
-    The last way is for groups that cannot be stored but need not be shown, such as collated texts.
-    """
-    try:
+    """By change table, else by computing touched groups again."""
+    with suppress(NoRule):
         return _by_change_table(view, relation, aggregate, outputs)
-    except NoRule:
-        pass
-    try:
-        return _by_group_recompute(view, relation, aggregate, outputs)
-    except NoRule as missing:
-        try:
-            return _by_extent(view, relation, Technique.DELTA, relation)
-        except NoRule:
-            raise missing from None
+    return _by_group_recompute(view, relation, aggregate, outputs)
 
 
 def _asked_for(view: str, relation: Relation, wanted: Technique) -> Strategy:

@@ -21,6 +21,7 @@ from freshview.algebra.clock import (
     clock_terms,
     clocks_in,
     compared_column,
+    compared_locally,
     is_moving,
     with_terms,
 )
@@ -165,8 +166,8 @@ def _split(
 ) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
     """The conjuncts that read the clock as a function, and the others."""
     parts = conjuncts(predicate)
-    moving = tuple(part for part in parts if clocks_in(part))
-    return moving, tuple(part for part in parts if part not in moving)
+    moving = tuple(compared_locally(part) for part in parts if clocks_in(part))
+    return moving, tuple(part for part in parts if not clocks_in(part))
 
 
 def _over_tables(predicate: Expression, new: Numbering) -> tuple[Relation, Expression]:

@@ -19,6 +19,9 @@ from freshview.errors import InvalidKeyValue, UnknownColumn, first_line
 
 _ZONE = re.compile(r":\d\d(\.\d*)?\s*([zZ]|[-+]\d|[A-Za-z]{2})")
 """A time zone behind a time."""
+_DAY = re.compile(r"[+-]?\d{4,7}(-\d{1,2}(-\d{1,2})?)?")
+_FINER = re.compile(r"\.\d{6}0*[1-9]")
+"""Digits behind those of a microsecond."""
 
 
 def key_columns(
@@ -76,9 +79,9 @@ def _is_same(column: Attribute, value: object, found: object) -> bool:
     written = str(value).strip()
     if found is not None and column.type in ("float", "double") and "inf" not in written.lower():
         return not math.isinf(float(str(found)))
-    if column.type == "date" and ":" in written:
-        return isinstance(value, datetime) and value.time() == time()
-    if column.type == "timestamp_ntz" and isinstance(value, str) and _ZONE.search(written):
+    if column.type == "date" and isinstance(value, datetime):
+        return value.time() == time()
+    if isinstance(value, str) and not _is_read_whole(column.type, written):
         return False
     is_exact = column.type in INTEGRAL_TYPES or decimal_type(column.type) is not None
     if found is None or not is_exact:
@@ -87,6 +90,21 @@ def _is_same(column: Attribute, value: object, found: object) -> bool:
         return Decimal(written) == Decimal(str(found))
     except InvalidOperation:
         return False
+
+
+def _is_read_whole(type: str, written: str) -> bool:
+    """Whether a text says no more than Spark reads of it: it leaves out what it does not need.
+
+    A time alone is one of today for Spark.
+    """
+    if type == "date":
+        return _DAY.fullmatch(written) is not None
+    if type not in ("timestamp", "timestamp_ntz"):
+        return True
+    day = _DAY.match(written)
+    if day is None or written[day.end() :][:1] not in ("", " ", "T") or _FINER.search(written):
+        return False
+    return type == "timestamp" or _ZONE.search(written) is None
 
 
 def _invalid(view: str, column: Attribute, value: object, reason: str) -> InvalidKeyValue:

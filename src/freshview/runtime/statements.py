@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from freshview.algebra.schema import quoted
 from freshview.errors import FreshviewError, InvalidStatement, TableMissing, TableUnreadable
+from freshview.frontend.catalyst import COPIED_SETTINGS
 from freshview.frontend.statements import (
     AlterPolicy,
     AlterTechnique,
@@ -27,7 +28,7 @@ from freshview.frontend.statements import (
     parse_statement,
 )
 from freshview.runtime.catalog import ViewEntry
-from freshview.runtime.definitions import is_too_deep
+from freshview.runtime.definitions import is_too_deep, settings_of
 from freshview.runtime.explanation import Explanation
 from freshview.runtime.named_tables import in_session, place_of
 from freshview.runtime.report import Report
@@ -109,6 +110,10 @@ def _check_text(text: str) -> None:
 def _session(warehouse: Warehouse) -> tuple[SparkSession, dict[str, FreshviewError]]:
     """A session in which the warehouse's tables and views have their names, and those it lacks."""
     session, sources = warehouse.statement_session, warehouse.parts.sources
+    settings = settings_of(warehouse.spark, COPIED_SETTINGS)
+    for setting, value in settings.items() - warehouse.settings_taken_over.items():
+        session.conf.set(setting, value)
+    warehouse.settings_taken_over = settings
     database = "freshview_" + hashlib.sha256(str(warehouse.root).encode()).hexdigest()[:12]
     session.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     session.sql(f"USE {database}")

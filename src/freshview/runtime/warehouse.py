@@ -112,6 +112,8 @@ class Warehouse:
         self._refresher = Refresher(self.parts, limits)
         self.named_views: set[str] = set()
         """The views that have their names in the statement session."""
+        self.settings_taken_over: dict[str, str] = {}
+        """What the session said when the statement session took it over; a SET of its own stays."""
 
     @cached_property
     def spark(self) -> SparkSession:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 (the name that Spark's user
 from pyspark.sql.types import StructType
 
 from freshview.algebra.clock import is_clock
-from freshview.algebra.expressions import TRUE
+from freshview.algebra.expressions import TRUE, Column, is_null
 from freshview.algebra.relations import (
     Aggregate,
     Given,
@@ -28,6 +28,7 @@ from freshview.algebra.relations import (
     Project,
     Relation,
     Scan,
+    Select,
     Values,
     renaming,
 )
@@ -137,6 +138,9 @@ class _Tracing:
             values = tuple(key.values())
             steps.leaves[given] = key_rows(self.parts.spark(), entry.name, columns, values)
         wanted = base_rows(Contribution(Scan(entry.name, columns), given), types, new)
+        for column, value in zip(columns, key.values(), strict=True):
+            if value is None and not is_comparable(column):
+                wanted = Select(wanted, is_null(Column(column)))
         found, rows = self._table_rows(steps, wanted, entry.name, version, ())
         if not found.count:
             text = ", ".join(f"{column} = {_text(value)}" for column, value in key.items())
