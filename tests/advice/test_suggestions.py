@@ -178,16 +178,16 @@ def test_a_value_that_cannot_be_kept_is_shown_otherwise(
     assert shown in suggestion.definitions[-1].query
 
 
-def test_moments_in_json_are_told_apart_to_the_microsecond(
-    shop: fv.Warehouse, spark: SparkSession
-) -> None:
+def test_moments_in_json_are_told_apart_to_the_microsecond(shop: fv.Warehouse) -> None:
     moments = "timestamp'2024-05-01 00:00:00.123456Z', timestamp'2024-05-01 00:00:00.123999Z'"
     local = "timestamp_ntz'2024-05-01 00:00:00.123456'"
-    query = f"SELECT k, array(map(k, explode(array({moments})))) AS l FROM t"
-    for text in (query, query.replace(moments, f"{local}, {local} + INTERVAL 1 MICROSECOND")):
-        (suggestion,) = shop.suggest(text).suggestions
-        shown = shop.sql(f"SELECT count(DISTINCT l) FROM ({suggestion.definitions[-1].query})")
-        assert [row[0] for row in shown.collect()] == [2 * shop.table("t").count()]
+    for values in (moments, f"{local}, {local} + INTERVAL 1 MICROSECOND"):
+        query = (
+            f"SELECT array(map('a', at)) AS l FROM t LATERAL VIEW explode(array({values})) e AS at"
+        )
+        (suggestion,) = shop.suggest(query).suggestions
+        shown = shop.sql(f"SELECT DISTINCT l FROM ({suggestion.definitions[-1].query})")
+        assert shown.count() == 2
 
 
 def test_names_that_are_taken_are_not_given_again(shop: fv.Warehouse) -> None:

@@ -303,6 +303,6 @@ def test_a_sum_of_38_digits_moves_from_one_end_to_the_other(
         assert {view.mode for view in warehouse.refresh().views} == {INCREMENTAL}
         assert [name for name in views if not warehouse.check(name).ok] == []
     assert shown(warehouse, "groups") == {
-        repr((1, Decimal(1), Decimal("0.000000"))),
-        repr((0, Decimal(7 - most), Decimal("0.000000"))),
+        repr((1, Decimal(1), Decimal("0.0000"))),
+        repr((0, Decimal(7 - most), Decimal("0.0000"))),
     }
