@@ -17,8 +17,9 @@ SUMMED = frozenset({"sum", "avg"})
 EXTREMA = frozenset({"min", "max"})
 """Kept from a delta alone as long as the extremum itself is not deleted."""
 
-STATE_DIGITS_MAX = 28
-"""Sums of decimals with more digits can overflow, and are not kept by adding to them."""
+STATE_DIGITS_MAX = 33
+"""Of decimals with more digits a few values are enough for a change of their sum to overflow, though the sum
+does not; with 33 it takes a hundred thousand of the largest ones."""
 
 DOUBLES = frozenset({"float", "double"})
 """Types whose sums are rounded when they are added up one by one."""
@@ -76,18 +77,25 @@ class AggregateCall:
 def sum_state_type(argument_type: str) -> str | None:
     """The type in which a running sum is kept exactly, or None if no exact one is known.
 
-    Integers are summed as DECIMAL(38,0), which no sum of 64-bit integers can leave. A decimal of up to 28
-    digits keeps its scale; above scale 6 one digit is given up, because Spark's ``+`` on two DECIMAL(38,s)
-    would round away a decimal place to make room for the carry. With more digits the old value taken away
-    and the new one added may be more than 38 digits hold, though the sum is not.
+    Integers are summed as DECIMAL(38,0), which no sum of 64-bit integers can leave. A decimal keeps
+    its scale; above scale 6 one digit is given up, because Spark's ``+`` on two DECIMAL(38,s) would
+    round away a decimal place to make room for the carry.
     """
     if argument_type in INTEGRAL_TYPES:
         return "decimal(38,0)"
     decimal = decimal_type(argument_type)
-    if decimal is None or decimal[0] > STATE_DIGITS_MAX:
+    if decimal is None:
         return None
-    _, scale = decimal
-    return f"decimal({38 if scale <= 6 else 37},{scale})"
+    precision, scale = decimal
+    if scale <= 6:
+        return f"decimal(38,{scale})"
+    return f"decimal(37,{scale})" if precision <= 28 else None
+
+
+def can_overflow(argument_type: str) -> bool:
+    """Whether so few values can have a sum of 39 digits that a change of a sum may have it, too."""
+    decimal = decimal_type(argument_type)
+    return decimal is not None and decimal[0] > STATE_DIGITS_MAX
 
 
 def multiplies_exactly(argument_type: str) -> bool:

@@ -18,6 +18,7 @@ from freshview.algebra.aggregates import (
     OR_NULL,
     SUMMED,
     AggregateCall,
+    can_overflow,
     multiplies_exactly,
     sum_state_type,
 )
@@ -35,6 +36,7 @@ from freshview.algebra.expressions import (
 from freshview.algebra.relations import Aggregate
 from freshview.algebra.render import aggregate_text
 from freshview.algebra.schema import Attribute, Numbering
+from freshview.algebra.traverse import walk
 from freshview.reasons import NoRule, Reason
 
 ROWS_NAME = "__rows"
@@ -164,9 +166,13 @@ class AggregateStates:
 def aggregate_states(node: Aggregate, new: Numbering) -> AggregateStates:
     """The states that keep this aggregate, or NoRule naming the call that has none."""
     wanted: dict[Expression, dict[str, None]] = {}
+    # A sum of sums has 38 digits by its type alone.
+    of_sums = any(isinstance(below, Aggregate) for below in walk(node.child))
     for output in node.aggregates:
         call = output.call
         check_self_maintainable(call)
+        if not of_sums and call.function in SUMMED and can_overflow(call.arguments[0].type):
+            raise NoRule(_without_state(call))
         if not call.counts_rows:
             wanted.setdefault(counted_argument(call), {}).setdefault(call.function)
     rows = new.attribute(ROWS_NAME, "bigint", nullable=False)
@@ -256,11 +262,13 @@ def check_self_maintainable(call: AggregateCall) -> None:
     if call.function == "count" or call.sums_doubles:
         return
     if sum_state_type(call.arguments[0].type) is None:
-        raise NoRule(
-            Reason(
-                "SUM_WITHOUT_STATE",
-                aggregate_text(call),
-                f"a sum of {call.arguments[0].type} may need every digit that Spark has, and more on the way",
-                "give the view groups, of which only the touched ones are computed again",
-            )
-        )
+        raise NoRule(_without_state(call))
+
+
+def _without_state(call: AggregateCall) -> Reason:
+    return Reason(
+        "SUM_WITHOUT_STATE",
+        aggregate_text(call),
+        f"a sum of {call.arguments[0].type} may need every digit that Spark has, and more on the way",
+        "give the view groups, of which only the touched ones are computed again",
+    )
