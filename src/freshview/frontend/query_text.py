@@ -210,11 +210,8 @@ def is_only_shown(text: str, column: str) -> bool:
         if padded[place + 2] in _CLAUSES:
             clauses[-1] = padded[place + 2]
         if word == "(":
-            named = before_that in (")", "AS") or (
-                clauses[-1] == "FROM"
-                and names[place - 2 : place]
-                and before_that not in _BEFORE_TABLE
-            )
+            in_from = clauses[-1] == "FROM" and before_that not in _BEFORE_TABLE
+            named = in_from or before_that in (")", "AS")
             listed = named and names[place - 1]
             if listed and after not in _QUERY and before not in _AFTER_FUNCTIONS:
                 return False
